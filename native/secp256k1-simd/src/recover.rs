@@ -18,7 +18,7 @@ use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
 /// Number of bits per digit of the factors of R.
 const POINT_WINDOW: usize = 5;
-/// Number of digits of the factors of R.
+/// Number of digits of each factor of R.
 const POINT_DIGITS: usize = 26;
 /// Number of bits per digit of the factors of G. More bits need fewer additions, but make the tables too large for the
 /// L1 cache.

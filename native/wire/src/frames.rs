@@ -25,7 +25,7 @@ pub const FIRST_MESSAGE: usize = 2048;
 /// Maximum number of bytes buffered after the first message, until the caller has decided about compression.
 const MAX_WAITING: usize = 1 << 20;
 
-/// The RLP list [0, 0], which every frame header contains.
+/// The RLP list [0, 0], which every RLPx frame header contains.
 const HEADER_DATA: [u8; 3] = [0xc2, 0x80, 0x80];
 
 const DISCONNECT: u8 = 1;
@@ -150,7 +150,7 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
     }
 }
 
-/// The part of a frame that is being read.
+/// The part of an RLPx frame that is being read.
 enum Part {
     /// The header of a frame and the tag of the header.
     Header { bytes: [u8; 32], filled: usize },
@@ -163,7 +163,7 @@ enum Part {
     Large { large: Large, bytes: Tag, filled: usize },
 }
 
-/// A large compressed message.
+/// A large compressed message that is being received.
 struct Large {
     id: u8,
     /// The size after decompression that the message announces.
@@ -462,7 +462,7 @@ fn check(expected: &Tag, got: &Tag, place: &str) -> Result<()> {
     if bool::from(expected.ct_eq(got)) { Ok(()) } else { Err(Error::at(place, "its authentication code is wrong")) }
 }
 
-/// Moves bytes from `rest` to `space`, as many as fit.
+/// Moves as many bytes as fit from `rest` to `space`. Returns their number.
 fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
     let size = space.len().min(rest.len());
     let (piece, after) = rest.split_at(size);
@@ -471,7 +471,7 @@ fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
     size
 }
 
-/// Grows the buffer by doubling, but never beyond the size of the whole body.
+/// Grows the buffer of a frame body by doubling, but never beyond the size of the whole body.
 fn reserve_body(body: &mut Vec<u8>, needed: usize, whole: usize) {
     if body.capacity() < needed {
         let target = needed.max(body.capacity() * 2).min(whole);

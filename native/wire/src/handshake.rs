@@ -9,7 +9,8 @@ use crate::keys::{self, NodeId};
 use crate::mac::RunningMac;
 use crate::{Error, Result, ecies, rlp};
 
-/// Maximum value in bytes of the size prefix of a message. A larger message is refused before it is read.
+/// Maximum size in bytes of a handshake message, as its size prefix announces. A larger message is refused before it is
+/// read.
 pub const MAX_SIZE: usize = 2048;
 
 /// Number of random bytes that one handshake needs.
@@ -21,7 +22,7 @@ const MAX_PADDING: usize = MIN_PADDING + 199;
 
 const VERSION: u8 = 4;
 
-/// The random values of one handshake.
+/// The random values of one RLPx handshake.
 struct Entropy {
     ephemeral: SecretKey,
     nonce: [u8; 32],

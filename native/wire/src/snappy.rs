@@ -5,12 +5,12 @@
 
 use std::any::Any;
 
-/// Maximum length in bytes of an element header: a tag and four bytes.
+/// Maximum length in bytes of the header of a Snappy element: a tag and four bytes.
 const MAX_HEAD: usize = 5;
 
 const CORRUPT: &str = "corrupt compressed data";
 
-/// The buffer of one decompressed message. It never grows beyond its allocated size.
+/// The buffer for one decompressed message. It never grows beyond its allocated size.
 #[allow(clippy::len_without_is_empty)]
 pub trait Output: Send {
     fn len(&self) -> usize;

@@ -17,7 +17,7 @@ use crate::chain::ordered_root::OrderedRoot;
 pub enum Outcome {
     Failed,
     Succeeded,
-    /// State root of a receipt before Byzantium.
+    /// State root after the transaction, in a receipt before Byzantium.
     Root(B256),
 }
 

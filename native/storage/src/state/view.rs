@@ -22,11 +22,11 @@ use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie
 /// Maximum number of nodes in `CombinedNodes`, of at most 640 bytes each.
 const MAX_COMBINED_NODES: usize = 16_384;
 
-/// Changes of one uncommitted block, by unhashed keys.
+/// State changes of one uncommitted block, by unhashed keys.
 pub struct Layer {
     pub accounts: AddressMap<LayerAccount>,
     pub codes: B256Map<Bytecode>,
-    /// Root of the state below this layer.
+    /// State root of the state below this layer.
     pub base: B256,
 }
 
@@ -64,14 +64,14 @@ impl StateData {
         Ok(StateData { store, root, trie, weight, layers: Layers::default(), public: None })
     }
 
-    /// Return the state after the head.
+    /// Return the state after the head block.
     pub fn latest(snapshot: &Snapshot) -> Result<Self> {
         let (hash, _) = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let (_, _, header) = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?;
         StateData::at(snapshot, decode_header(header)?.state_root)
     }
 
-    /// Return an empty state, in a database or in memory only.
+    /// Return an empty state, with a database or in memory only.
     pub fn empty(store: Option<Arc<Database>>) -> Self {
         StateData { store, root: EMPTY_ROOT, trie: Trie::default(), weight: 0, layers: Layers::default(), public: None }
     }
@@ -107,7 +107,7 @@ impl StateData {
             Some(lowest) if lowest + 1 < self.layers.len() => self.layers[..=lowest].into(),
             _ => self.layers.clone(),
         };
-        // without layers and flat tables, the state is read from trie nodes, which pruning may have deleted
+        // fail now if pruning has deleted this state, because without layers it is read only from stored trie nodes
         if let Some(snapshot) = &snapshot
             && !is_head
             && layers.is_empty()

@@ -18,7 +18,7 @@ pub struct Effects {
     pub trie: Trie<Account>,
     /// Estimated memory of the state's trie nodes, in bytes.
     pub weight: usize,
-    /// Addresses of new accounts and keys of new slots, by hash.
+    /// Preimages of hashed keys: addresses of new accounts and keys of new slots.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
 }

@@ -31,7 +31,7 @@ const MAX_CACHED_CODES: usize = 2048;
 /// Number of commits between two checks that remove the LMDB reader entries of killed processes.
 const COMMITS_PER_READER_CHECK: u32 = 16;
 
-/// Trie of the head in memory.
+/// Trie of the head state, held in memory.
 struct HeadTrie {
     root: B256,
     trie: Trie<Account>,
@@ -42,8 +42,8 @@ struct HeadTrie {
 #[derive(Default)]
 struct Live {
     head: Option<HeadTrie>,
-    /// Trie of the previous head. It stays for one more block, so that the writer thread, not the event loop, frees its
-    /// memory.
+    /// Trie of the previous head state. It stays for one more block, so that the writer thread, not the event loop,
+    /// frees its memory.
     before: Option<HeadTrie>,
 }
 
@@ -217,7 +217,7 @@ impl Database {
         outcome
     }
 
-    /// Make a committed block the head again.
+    /// Make a committed block the head of the canonical chain again.
     ///
     /// The cost does not depend on the number of later blocks. Rows of later blocks stay until new blocks replace them;
     /// reads ignore these rows.
@@ -430,7 +430,7 @@ impl Database {
         Ok(HeadTrie { root, trie, weight })
     }
 
-    /// Return the trie of a stored root.
+    /// Return the trie of a stored state, by its state root.
     pub(super) fn stored_trie(&self, txn: &RoTxn<'_>, root: B256) -> Result<Trie<Account>> {
         if root == EMPTY_ROOT {
             return Ok(Trie::default());

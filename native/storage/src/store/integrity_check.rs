@@ -98,7 +98,7 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     Ok(findings.lines)
 }
 
-/// Check that every listed state is complete. Hashes are checked only for the head.
+/// Check that every state in the list of stored states is complete. Hashes are checked only for the head.
 fn check_states(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     let mut reach = Reach::default();
     for entry in snapshot.tables().roots.from(snapshot.txn(), &[0])? {

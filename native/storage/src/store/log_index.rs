@@ -110,7 +110,7 @@ pub fn fold(value: &[u8]) -> u64 {
     })
 }
 
-/// Return the log index hashes of all addresses and topics in a block's receipts.
+/// Return the folds of all addresses and topics in a block's receipts.
 pub fn folds(receipts: &[ReceiptData]) -> Vec<u64> {
     let mut found = Vec::new();
     for log in receipts.iter().flat_map(|receipt| &receipt.logs) {

@@ -64,7 +64,7 @@ fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Resul
         if findings.are_over() {
             break;
         }
-        // skip empty states, which have no root node
+        // skip groups with an empty state, because an empty state has no root node
         if let Some(id) = record.get(..8).map(number).filter(|id| *id != 0) {
             reach.add_root(id);
         }

@@ -36,9 +36,9 @@ pub struct PrivateReceipt {
     /// Root of the privacy group's state after the transaction.
     pub root: B256,
     pub payload_key: B256,
-    /// Position of the marker in its block.
+    /// Index of the marker transaction in its block.
     pub index: u32,
-    /// Hash of the private transaction; zero if the transaction was unreadable.
+    /// Hash of the private transaction; zero if the transaction could not be decoded.
     pub hash: B256,
     pub sender: Address,
     pub to: Option<Address>,
@@ -54,14 +54,14 @@ pub struct PrivateReceipt {
     pub logs: Vec<Log>,
 }
 
-/// States of one group in one block, one per transaction.
+/// States of one privacy group in one block: one state after each transaction.
 pub struct GroupStates {
     pub group: B256,
     pub block: B256,
     pub number: u64,
-    /// Marker of each transaction, and the state root after the transaction.
+    /// Hash of each transaction's marker, and the state root after the transaction.
     pub roots: Vec<(B256, B256)>,
-    /// State of the group after the last transaction.
+    /// State of the privacy group after the last transaction.
     pub trie: Trie<Account>,
 }
 
@@ -285,7 +285,8 @@ impl Snapshot {
         Ok(mark.map(|mark| (B256::from_slice(&mark[..32]), number(&mark[32..]))))
     }
 
-    /// Return the latest state of a group in the canonical blocks up to `up_to`; None if the group has no state yet.
+    /// Return the latest state of a privacy group in the canonical blocks up to `up_to`; None if the group has no state
+    /// yet.
     pub fn group_state(&self, group: &B256, up_to: u64) -> Result<Option<GroupState>> {
         let mut key = group_key(group, up_to, &B256::repeat_byte(0xff));
         let mut found = self.tables().private_groups.up_to(self.txn(), &key)?;
@@ -306,7 +307,7 @@ impl Snapshot {
         Ok(record.map(roots_of).unwrap_or_default())
     }
 
-    /// Return up to `max` canonical blocks with transactions of a group, from number `from` on.
+    /// Return up to `max` canonical blocks in which a privacy group has transactions, from number `from` on.
     pub fn group_blocks(&self, group: &B256, from: u64, max: usize) -> Result<Vec<(u64, B256)>> {
         let mut found = Vec::new();
         for entry in self.tables().private_groups.from(self.txn(), &group_key(group, from, &B256::ZERO))? {
@@ -321,7 +322,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Return up to `max` groups that have a state, from id `start` on.
+    /// Return the ids of up to `max` privacy groups that have a state, from id `start` on.
     pub fn groups_from(&self, start: &B256, max: usize) -> Result<Vec<B256>> {
         let mut found: Vec<B256> = Vec::new();
         let mut at = group_key(start, 0, &B256::ZERO);

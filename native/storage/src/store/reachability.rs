@@ -17,7 +17,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Add an id. Returns false if the set already contains it.
+    /// Add a node id. Returns false if the set already contains it.
     fn insert(&mut self, id: u64) -> bool {
         let at = (id / CHUNK) as usize;
         if at >= self.chunks.len() {
@@ -51,7 +51,7 @@ enum Kind {
 #[derive(Default)]
 pub struct Reach {
     visited: Marks,
-    /// Visited nodes, and the earlier versions on which their deltas are based.
+    /// Visited trie nodes, and the earlier versions on which their deltas are based.
     pub needed: Marks,
     open: Vec<(u64, Kind)>,
 }

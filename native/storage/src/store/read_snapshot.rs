@@ -97,7 +97,8 @@ impl Snapshot {
     /// Return block number and index of a canonical transaction; None if it is unknown.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
         let (tables, txn) = (self.tables(), &self.txn);
-        // Read the buffer before the database, because a row leaves the buffer only after it was written.
+        // Read the buffer of the transaction index before the table, because a row leaves the buffer only after it was
+        // written.
         let tx_index_buffer = self.inner.tx_index_buffer.places(transaction);
         if let Some(place) = tx_index::confirmed(tables, txn, transaction, tx_index_buffer)? {
             return Ok(Some(place));
@@ -105,7 +106,7 @@ impl Snapshot {
         if let Some(place) = tx_index::find(tables, txn, transaction)? {
             return Ok(Some(place));
         }
-        // The row may have left the buffer after this snapshot was opened, so look in a newer snapshot.
+        // The index row may have left the buffer after this snapshot was opened, so look in a newer snapshot.
         let later = self.inner.read_txn()?;
         tx_index::confirmed(tables, txn, transaction, tx_index::places(tables, &later, transaction)?)
     }

@@ -94,10 +94,10 @@ fn decode_gapped(fields: &[u8], mut tail: &[u8]) -> alloy_rlp::Result<Header> {
     Ok(header)
 }
 
-/// Offset of the RLP in a `headers` record.
+/// Offset of the header's RLP in a `headers` record.
 pub const HEADER_AT: usize = 8 + 32 + 16;
 
-/// Return number, total difficulty and RLP of a header.
+/// Return number, total difficulty and RLP of a stored header.
 pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<(u64, U256, &'t [u8])>> {
     match tables.headers.get(txn, hash.as_slice())? {
         Some(record) if record.len() > HEADER_AT => {
@@ -147,7 +147,7 @@ fn one_known(hash: &[u8], sender: &[u8]) -> Known {
     Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }
 }
 
-/// Flag in the count field. A record with this flag lists each sender only once.
+/// Flag in the count field of a body record. A record with this flag lists each sender only once.
 const SENDERS_ONCE: u32 = 1 << 31;
 
 /// Call `see` with index, hash and sender of each transaction. Returns the body's RLP.

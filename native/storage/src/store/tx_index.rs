@@ -59,7 +59,7 @@ pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Plac
     }
 }
 
-/// Find the position of a transaction in the rows of the index.
+/// Find the position of a transaction on the canonical chain in the stored index.
 pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
     if let Some(place) = confirmed(tables, txn, transaction, places(tables, txn, transaction)?)? {
         return Ok(Some(place));
@@ -75,7 +75,7 @@ pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Ve
     Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
 }
 
-/// Return the candidate position whose block body contains this transaction.
+/// Return the candidate position at which the block body contains this transaction; None if there is none.
 pub fn confirmed(
     tables: &Tables,
     txn: &RoTxn<'_>,
@@ -99,7 +99,7 @@ mod tests {
     use crate::store::opening;
     use crate::store::records::store_known;
 
-    /// Return a hash with a fixed prefix.
+    /// Return a hash whose first bytes equal those of the other hashes made here.
     fn alike(last: u8) -> B256 {
         let mut hash = [7; 32];
         hash[31] = last;

@@ -99,7 +99,7 @@ impl TxIndexBuffer {
     }
 }
 
-/// Partitions whose rows were written.
+/// Partitions whose rows were written to the database.
 pub struct Parts(BTreeSet<u64>);
 
 fn locked(part: &Mutex<BTreeSet<Row>>) -> MutexGuard<'_, BTreeSet<Row>> {
@@ -122,7 +122,7 @@ mod tests {
         keccak256([number.to_be_bytes(), index.to_be_bytes()].concat())
     }
 
-    /// Return a block that has only transaction hashes.
+    /// Return a block record that has only transaction hashes.
     fn block(number: u64, transactions: u64) -> Arc<BlockRecord> {
         let known = (0..transactions).map(|index| Known { hash: hash_of(number, index), sender: Default::default() });
         let effects = Effects {

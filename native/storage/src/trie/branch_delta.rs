@@ -18,7 +18,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::node_parts::{child_id, mask, put_reference, skip_child};
 
-/// Maximum number of deltas between a node and its full row.
+/// Maximum number of deltas that must be applied to a full row to build a node.
 pub const MAX_STEPS: u8 = 16;
 const BRANCH: u8 = 2;
 const CHANGE: u8 = 3;
@@ -93,14 +93,14 @@ fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A changed child of a branch in a delta.
+/// A child that a delta changes in its branch.
 #[derive(Clone, Copy)]
 enum Changed<'a> {
     Node { id: u64, hash: &'a [u8] },
     Held(&'a [u8]),
 }
 
-/// A decoded delta row.
+/// A delta row (the stored change of a branch), decoded.
 struct Change<'a> {
     steps: u8,
     base: u64,
@@ -188,7 +188,7 @@ pub fn load<'t, T>(
     read(&whole, steps)
 }
 
-/// Load a node as the base of a delta.
+/// Load a stored node as the base of a new delta.
 pub fn version<'t>(id: u64, row: impl Fn(u64) -> Result<&'t [u8]>) -> Result<Version> {
     load(id, row, |_| (), |whole, steps| Ok(Version { id, steps, whole: whole.to_vec() }))
 }

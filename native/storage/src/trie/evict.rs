@@ -40,7 +40,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Return the number of trie nodes in memory.
+    /// Return the number of nodes of the trie that are in memory.
     #[cfg(test)]
     pub fn live(&self) -> usize {
         let Child::Live(cell) = self else { return 0 };

@@ -52,7 +52,7 @@ pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -
     Ok(trie.hash())
 }
 
-/// Return the value of a key according to a proof; None if the proof shows that the key is absent.
+/// Verify a Merkle proof of a key. Returns the value; None if the proof shows that the key is absent.
 pub fn proven(root: B256, key: &[u8], nodes: &[Bytes]) -> Result<Option<Vec<u8>>> {
     let path = Nibbles::unpack(keccak256(key));
     let wrong = |cause: ProofVerificationError| Error::Decode(format!("proof: {cause}"));

@@ -17,8 +17,8 @@ pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996c
 pub trait Value: Clone {
     /// Append the RLP of the value, from which Ethereum computes the hash of the leaf.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Append the stored form, from which the value can be restored. It may contain more than the RLP, such as ids of
-    /// further tries.
+    /// Append the stored form of the value, from which the value can be restored. It may contain more than the RLP,
+    /// such as the id of the storage trie's root.
     fn store(&self, out: &mut Vec<u8>);
     /// Return the length of the value's stored form.
     fn stored_length(&self) -> usize;
@@ -75,17 +75,17 @@ impl<V: Clone> Clone for Node<V> {
     }
 }
 
-/// Reference in a parent: by hash, or verbatim if the RLP is shorter than a hash.
+/// Reference to a node in its parent: by hash, or the RLP itself if it is shorter than a hash.
 pub enum Reference {
     Hash(B256),
     Inline(Box<[u8]>),
 }
 
-/// A node with its cached hash and id.
+/// A trie node with its cached hash and its database id.
 pub struct Cell<V> {
     pub node: Node<V>,
     reference: OnceLock<Reference>,
-    /// Id in the database; zero before the node is written.
+    /// Id of the node in the database; zero before the node is written.
     id: AtomicU64,
 }
 
@@ -103,7 +103,7 @@ impl<V> Clone for Child<V> {
     }
 }
 
-/// Return the position of child `nibble` among the existing children of `mask`.
+/// Return the index of child `nibble` in the list of existing children, which `mask` describes.
 pub fn rank(mask: u16, nibble: u8) -> usize {
     (mask & ((1u16 << nibble) - 1)).count_ones() as usize
 }

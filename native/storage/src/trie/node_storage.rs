@@ -4,12 +4,13 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::branch_delta::Version;
 
-/// Source of trie nodes that are not in memory.
+/// Loads trie nodes that are not in memory.
 pub trait Source {
-    /// Call `read` with the full stored form of a node.
+    /// Load the node `id`: call `read` with its full stored form.
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T>;
 
-    /// Same as `load`, for a node that begins at nibble `_depth` of a key. A source may cache nodes near the root.
+    /// Same as `load`, for a node whose path from the root has `_depth` nibbles. A source may cache nodes near the
+    /// root.
     fn load_at<T>(&self, id: u64, _depth: usize, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         self.load(id, read)
     }

@@ -218,7 +218,7 @@ fn remove<V: Value>(child: &mut Child<V>, key: Nibbles, source: &impl Source) ->
     Ok(Left::Something)
 }
 
-/// Merge `path` with a leaf or an extension into one node; None if the child is a branch.
+/// Prepend `path` to a leaf or an extension, and return the merged node; None if the child is a branch.
 fn prefixed<V: Value>(path: &Nibbles, child: &Child<V>, source: &impl Source) -> Result<Option<Node<V>>> {
     Ok(match &child.open(source)?.node {
         Node::Leaf { path: tail, value } => Some(Node::Leaf { path: path.join(tail), value: value.clone() }),

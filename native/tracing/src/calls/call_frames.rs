@@ -37,7 +37,7 @@ impl Kind {
 pub struct Frame {
     pub kind: Kind,
     pub from: Address,
-    /// The callee, or the created contract.
+    /// Address of the callee, or of the created contract.
     pub to: Address,
     pub value: U256,
     pub gas: u64,
@@ -112,7 +112,7 @@ impl FrameRecorder {
         &self.frames
     }
 
-    /// Return the position of the innermost open frame.
+    /// Return the index of the innermost call frame that has not ended.
     pub fn current(&self) -> Option<usize> {
         self.open.last().copied()
     }
@@ -225,7 +225,7 @@ impl Inspector<EvmContext> for FrameRecorder {
             kind,
             from,
             to,
-            // DELEGATECALL transfers no value, so show the value of the enclosing call.
+            // DELEGATECALL transfers no value, so show the value of the call that encloses it.
             value: match (kind, recorder.open.last()) {
                 (Kind::DelegateCall, Some(parent)) => recorder.frames[*parent].value,
                 _ => inputs.call_value(),

@@ -25,7 +25,7 @@ const MAX_PREIMAGE_BYTES: usize = 1 << 20;
 /// Options of the erc7562Tracer.
 #[derive(Clone, Copy)]
 pub struct ValidationOptions {
-    /// Opcodes that are not counted, with one bit per opcode.
+    /// Opcodes that the tracer does not count, with one bit per opcode.
     pub ignored: [u64; 4],
     pub with_log: bool,
 }
@@ -61,7 +61,7 @@ impl ValidationOptions {
     }
 }
 
-/// Opcodes without effect on validation. PUSH, DUP and SWAP have no effect either.
+/// Opcodes without effect on validation, which the tracer ignores by default. It also ignores PUSH, DUP and SWAP.
 const HARMLESS: [u8; 16] = [
     op::POP,
     op::ADD,

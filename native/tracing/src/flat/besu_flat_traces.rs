@@ -1,8 +1,8 @@
 //! Converts call events to flat trace entries, by the rules of Besu 21.10.
 //!
-//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry. After
-//! a rejected creation or rejected code, this entry belongs to another frame. Ophion's output is the same:
-//! docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
+//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry. If a
+//! creation or the code of a new contract was rejected, this closes the entry of another frame. Ophion gives the same
+//! output: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;
@@ -28,7 +28,7 @@ struct Listing<'a> {
     events: &'a CallEvents,
     entries: Vec<Entry>,
     open: Vec<Open>,
-    /// Gas left of the transaction, including refunds.
+    /// Gas that the transaction has left, including refunds.
     gas_left: u64,
     /// The contract that the transaction itself created; None for a call transaction.
     created: Option<Address>,
@@ -171,8 +171,8 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // subtract the stipend from `gas_used` of the enclosing entries; only entries that are never closed show
-            // this `gas_used`
+            // subtract the call stipend from `gas_used` of the enclosing entries; the output shows this `gas_used` only
+            // for entries that are never closed
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {
@@ -220,7 +220,7 @@ impl Listing<'_> {
         self.events.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }
 
-    /// Return the address that executes in the topmost open trace entry.
+    /// Return the address whose code runs in the topmost open trace entry.
     fn calling_address(&self) -> Address {
         match &self.entries[self.open.last().expect("an open entry").entry].action {
             Action::Call { kind: Kind::DelegateCall | Kind::CallCode, from, .. } => *from,

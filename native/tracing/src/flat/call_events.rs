@@ -51,7 +51,8 @@ pub enum CallEvent {
         child: Option<Child>,
         init: Bytes,
     },
-    /// CALLDATALOAD. At this instruction, the open trace entry takes the value of the running frame, as in Besu 21.10.
+    /// CALLDATALOAD. At this instruction, the value (in wei) of the open trace entry becomes that of the running frame,
+    /// as in Besu 21.10.
     Load,
     /// RETURN or STOP. `refund` is the transaction's refund so far.
     Return {
@@ -78,7 +79,7 @@ pub struct Step {
     /// Gas cost of all instructions so far, including this instruction.
     pub spent: u64,
     pub recipient: Address,
-    /// Value in wei of the call or creation that opened this frame.
+    /// Value in wei of the call or creation that opened the frame of this instruction.
     pub value: U256,
     pub halt: Option<InstructionResult>,
 }
@@ -100,9 +101,9 @@ struct Live {
 /// this instruction.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Number of call events up to this instruction.
+    /// Number of call events up to and including this instruction.
     steps: usize,
-    /// Whether the instruction is the last call event.
+    /// Whether this instruction is itself the last call event.
     is_event: bool,
     depth: usize,
     /// Index of the frame that runs the instruction.
@@ -255,7 +256,7 @@ impl CallEvents {
     }
 }
 
-/// Return the price of a precompiled contract's call; None for other calls.
+/// Return the gas price of a call to a precompiled contract; None for other calls.
 pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &CallOutcome) -> Option<u64> {
     let used = inputs.gas_limit.saturating_sub(outcome.result.gas.remaining());
     match (outcome.was_precompile_called, outcome.result.result.is_ok()) {
@@ -311,7 +312,7 @@ impl Inspector<EvmContext> for CallEvents {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // take a fast exit, because most instructions are not events
+            // return early, because most instructions are no call events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -332,7 +333,7 @@ impl Inspector<EvmContext> for CallEvents {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // Besu counts a cost for out-of-gas halts, but none for other halts
+        // like Besu 21.10, count the cost of an instruction that halted for lack of gas, but not of other halts
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| CallEvent::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());

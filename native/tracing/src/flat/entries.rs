@@ -34,7 +34,7 @@ pub enum Action {
 
 /// Result of a flat trace entry.
 pub struct Outcome {
-    /// Gas used; negative in entries that were never closed.
+    /// Gas used; negative in entries that Besu's algorithm never closes (besu_flat_traces.rs).
     pub gas_used: i64,
     pub output: Option<Bytes>,
     pub code: Option<Bytes>,
@@ -47,7 +47,7 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Set the code of a created contract instead of the output.
+    /// Make the output of a creation the code of the created contract.
     pub fn set_code(&mut self, code: Bytes) {
         self.code = Some(code);
         self.output = None;

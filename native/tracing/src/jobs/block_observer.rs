@@ -70,7 +70,8 @@ impl<V: BlockObserver> Report for EntryReport<'_, V> {
     }
 }
 
-/// A tracer of changes. It needs no instruction, so the EVM runs without an inspector.
+/// A tracer that passes state changes to an observer. It needs no hook per instruction, so the EVM runs without an
+/// inspector.
 struct ChangeTracer<'v, V> {
     sink: Sink,
     observer: &'v mut V,

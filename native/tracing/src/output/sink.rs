@@ -18,7 +18,7 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 
 /// Chunk size in bytes. Several chunks exist at once: in the channel, in Python and in the socket's buffer.
 pub const CHUNK: usize = 256 * 1024;
-/// Number of traced instructions between two clock checks.
+/// Number of traced instructions between two checks of the deadline.
 const STEPS_PER_LOOK: u32 = 4096;
 /// Number of instructions that each transaction adds to the count for clock checks, even if it runs no code.
 const STEPS_PER_TRANSACTION: u32 = 256;
@@ -165,7 +165,7 @@ impl Sink {
     }
 }
 
-/// End the running frame. The callers of the frame end at their next step.
+/// End the running EVM frame. The callers of the frame end at their next step.
 #[cold]
 pub fn halt<W: InterpreterTypes>(interpreter: &mut Interpreter<W>) {
     interpreter.bytecode.set_action(InterpreterAction::new_halt(InstructionResult::OutOfGas, interpreter.gas));

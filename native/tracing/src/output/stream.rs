@@ -23,7 +23,7 @@ pub struct Stream {
 
 struct Channel {
     receiver: Receiver<Message>,
-    /// The end message, if it was received together with the last chunks.
+    /// The end message of the trace, if it was received together with the last chunks.
     last: Option<Message>,
 }
 
@@ -44,11 +44,11 @@ impl Stream {
         Ok(Stream { channel: Mutex::new(Some(Channel { receiver, last: None })), is_closed })
     }
 
-    /// Wait for the next chunks. Returns None after the last chunk.
+    /// Wait for the next chunks of the trace. Returns None after the last chunk.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // If `close` ran during this call, `close` could not drop the channel. Drop the channel now, because the worker
-        // would block.
+        // `close` cannot drop the channel while this call holds the lock. So drop the channel here, because otherwise
+        // the tracing thread would block.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }

@@ -43,7 +43,7 @@ struct Called {
     code: Bytes,
 }
 
-/// Data that the first run of a transaction records for the second run.
+/// What the first run of a transaction records for the second run, which writes the trace.
 #[derive(Default)]
 struct Survey {
     /// Number of instructions in the first run.
@@ -104,7 +104,7 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Number of executed instructions so far.
+    /// Number of instructions executed so far in this run.
     index: u64,
     /// Number of instructions written to the trace.
     written: u64,
@@ -212,7 +212,7 @@ impl VmWriter {
         let has_collided = result.result == R::CreateCollision;
         let has_run = precompile_price.is_none() && !was_refused && !has_collided;
         if has_run && !frame.has_begun {
-            // a frame without code counts as a frame with a single STOP
+            // treat a frame without code like a frame with a single STOP
             self.last_plain = self.index;
             self.index += 1;
         }
@@ -385,7 +385,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the topmost frame is the callee if the callee has code, and otherwise the current frame
+            // the topmost frame is the callee, unless the callee has no code; then it is the current frame
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);
@@ -504,7 +504,7 @@ fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end
     }
 }
 
-/// Return the cost to show for an instruction that a static call rejects.
+/// Return the gas cost that the trace shows for an instruction that a static call rejects.
 fn static_cost(opcode: u8, gas: u64, whole: u64) -> u64 {
     match opcode {
         op::SSTORE => gas,

@@ -11,8 +11,8 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use super::block::{Ran, Tracer};
 use crate::output::sink::{Sink, halt};
 
-/// Maximum size of the inputs and outputs of one recorded transaction. Gas does not bound it: a loop may pass the same
-/// memory to thousands of calls, and each record has a copy.
+/// Maximum size in bytes of the inputs and outputs of one recorded transaction. Gas does not limit this size: a loop
+/// may pass the same memory to thousands of calls, and each record has a copy.
 pub const MAX_RECORD_BYTES: usize = 256 * 1024 * 1024;
 
 /// An inspector that records a transaction.
@@ -24,7 +24,7 @@ pub trait Recorder: Inspector<EvmContext> {
     fn held_bytes(&self) -> usize;
 }
 
-/// Writes the record of a transaction.
+/// Writes the trace of a recorded transaction.
 pub trait Report {
     type Recorder: Recorder;
 

@@ -1,7 +1,7 @@
 //! prestateTracer: values of accessed accounts and slots before the transaction, and their changes (json-rpc.md 7.3).
 //!
-//! As in geth, the trace includes an account or slot when an instruction names it, not when the EVM loads it. For
-//! example, a failed creation still names an address.
+//! As in geth, the trace includes an account or slot when an instruction has it as an operand, not when the EVM loads
+//! it. For example, a failed creation still names the address of the contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ pub struct PrestateTracer<'s> {
     named: BTreeMap<Address, BTreeSet<U256>>,
     created: AddressSet,
     deleted: AddressSet,
-    /// Account or slot that the current instruction names.
+    /// Account or slot that the current instruction has as an operand.
     naming: Option<Naming>,
 }
 
@@ -82,7 +82,8 @@ impl<'s> PrestateTracer<'s> {
     }
 }
 
-/// Return whether the instruction halted before it did any work. Such an instruction names no account or slot.
+/// Return whether the instruction halted before it did any work. The trace does not include the account or slot of such
+/// an instruction.
 fn is_before_work(result: InstructionResult) -> bool {
     let is_in_work = matches!(
         result,
@@ -324,7 +325,7 @@ impl PrestateTracer<'_> {
     }
 }
 
-/// Return an account after the transaction.
+/// Return an account as it is after the transaction.
 fn after(was: &AccountInfo, account: Option<&Account>) -> AccountInfo {
     match account {
         Some(account) if account.is_selfdestructed() => AccountInfo::default(),

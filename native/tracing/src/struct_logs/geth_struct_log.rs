@@ -163,7 +163,8 @@ impl<'s> StandardTracer<'s> {
         let accessed = self.slot.take().filter(|_| ended.error.is_none());
         if accessed.is_some() || self.options.only.is_some() {
             let slots = self.storage.entry(account).or_default();
-            // the only row shows the values before its instruction
+            // with the option `only`, the row shows the storage before its instruction, so add the accessed slot only
+            // in other cases
             if let (Some((slot, value)), None) = (accessed, self.options.only) {
                 slots.insert(slot, value);
             }
@@ -233,7 +234,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
             *value = interpreter.stack.data().last().copied().unwrap_or_default();
         }
         if !std::mem::take(&mut self.is_half_written) {
-            // `slot` is set only while the tracer searches for the row at one position
+            // `slot` is set only while the tracer looks for the single row that the option `only` selects
             if let Some((slot, value)) = self.slot.take() {
                 self.storage.entry(interpreter.input.target_address()).or_default().insert(slot, value);
             }

@@ -15,7 +15,7 @@ use crate::replay::block::Ran;
 #[derive(Default)]
 pub struct Ended {
     pub cost: u64,
-    /// Revert data of REVERT.
+    /// Revert data, if the instruction was REVERT.
     pub reason: Option<Bytes>,
     /// Error name of a failed instruction.
     pub error: Option<&'static str>,
