@@ -45,7 +45,8 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// Return the cipher for one of our keys and another key; None if `own` is not our key or a key is invalid.
+    /// Return the cipher for messages between one of our keys and another public key; None if `own` is not our key or a
+    /// key is invalid.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {

@@ -62,7 +62,7 @@ impl<'a> Sealed<'a> {
         out
     }
 
-    /// Decode a record strictly, because each record has exactly one encoding.
+    /// Decode a sealed record. A record has exactly one encoding, so any deviation from it is an error.
     pub fn decode(record: &'a [u8]) -> Result<Self> {
         let mut rest = record;
         let [version] = take::<1>(&mut rest)?;

@@ -1,9 +1,9 @@
 //! Multiplication with doubles, for processors with AVX-512 but without IFMA (Intel servers of 2017 to 2020).
 //!
-//! A double has 53 bits, and a fused multiply-add rounds once. So 2^104 + a b, rounded towards zero, contains exactly
-//! the bits of a b from the 52nd on. The remainder of a b plus 2^52 is exact too. Doubles in these two ranges are
-//! evenly spaced: each bit pattern is a constant plus the integer. The code adds the patterns as integers and subtracts
-//! all constants at once.
+//! A double holds integers of 53 bits exactly, and a fused multiply-add rounds only once. So for integers a and b below
+//! 2^52, 2^104 + a b, rounded towards zero, holds exactly the bits of a b from bit 52 on. A second multiply-add gives
+//! 2^52 plus the low 52 bits. In both ranges, the bit pattern of a double is a constant plus the integer that it holds.
+//! The code adds the bit patterns as integers and subtracts all constants at once.
 
 use core::arch::x86_64::*;
 
@@ -26,9 +26,9 @@ pub fn is_supported() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
 }
 
-/// Bit pattern of the double 2^52.
+/// Bit pattern of the double 2^52: the constant that a low half contains.
 const LOW: u64 = (1023 + 52) << 52;
-/// Bit pattern of the double 2^104.
+/// Bit pattern of the double 2^104: the constant that a high half contains.
 const HIGH: u64 = (1023 + 104) << 52;
 
 /// Return the initial value of a sum of `lows` low halves and `highs` high halves. Each half contains a constant (`LOW`

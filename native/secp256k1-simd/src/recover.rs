@@ -128,7 +128,8 @@ pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u
     keys
 }
 
-/// Return a bit mask of the lanes with a result, and the points of these lanes.
+/// Recover the keys of eight signatures, one in each lane. Returns a bit mask of the lanes that have a key, and the
+/// keys as points.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[u64; 4]; 2]; LANES]) {
     let x = Field::of(xs);

@@ -58,7 +58,8 @@ impl Modulus {
     }
 }
 
-/// Return the factors of the generator and of the point R: -digest / r and s / r.
+/// Return the two factors of a public key Q = u G + v R: u = -digest / r for the generator G, and v = s / r for the
+/// point R.
 pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
     let inverse = BY_ORDER.product(inverse, SQUARE);
     let digest = if digest >= ORDER { digest - ORDER } else { digest };

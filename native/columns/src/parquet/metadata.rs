@@ -1,4 +1,4 @@
-//! Page headers and the footer. Field ids and type numbers come from Parquet's Thrift definition.
+//! Encodes page headers and the file footer. Field ids and type numbers come from Parquet's Thrift definition.
 
 use super::chunk::Chunk;
 use super::thrift::{Type, Writer};
@@ -36,7 +36,7 @@ pub struct ChunkPlace {
     pub chunk: Chunk,
 }
 
-/// One row group in the file, without the bytes of its chunks.
+/// Metadata of one row group in the file, without the bytes of its column chunks.
 pub struct Group {
     pub rows: usize,
     pub chunks: Vec<ChunkPlace>,

@@ -353,8 +353,8 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Evict written nodes. Otherwise a chain of unwritten blocks, each built on its parent, would keep every node
-        // in memory.
+        // Evict trie nodes that are already in the database. Otherwise a chain of unwritten blocks, each built on its
+        // parent, would keep every trie node in memory.
         trie.evict(written);
         weight = own;
     }

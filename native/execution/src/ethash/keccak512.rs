@@ -1,7 +1,7 @@
 //! Keccak-512 of short inputs for ethash.
 //!
-//! Computing a cache takes a million dependent hashes of 64 bytes. On processors with `andn` and `rorx`, this
-//! permutation takes three quarters of the time of the `sha3` crate. The tests compare both.
+//! Computing the ethash cache of an epoch takes a million dependent hashes of 64 bytes. On processors with `andn` and
+//! `rorx`, this permutation takes three quarters of the time of the `sha3` crate. The tests compare both.
 
 #[rustfmt::skip]
 const ROUND_CONSTANTS: [u64; 24] = [

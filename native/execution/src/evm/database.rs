@@ -26,7 +26,7 @@ pub struct Entry {
     storage_root: B256,
     /// Whether the account changed during the block.
     dirty: bool,
-    /// Whether the account changed since the last `update_trie`.
+    /// Whether the account changed since the trie was last updated (`update_trie`).
     stale: bool,
     /// Whether the account's storage was deleted during this block.
     wiped: bool,
@@ -38,7 +38,7 @@ struct SlotEntry {
     hash: B256,
     /// Value of the slot before the block.
     before: U256,
-    /// Value of the slot at the last `update_trie`.
+    /// Value of the slot when the trie was last updated (`update_trie`).
     synced: U256,
     /// Current value of the slot.
     now: U256,
@@ -78,7 +78,7 @@ pub struct ExecDb {
     read_console: bool,
 }
 
-/// Changes and read cache of an `ExecDb`.
+/// A copy of the state changes and of the read cache of an `ExecDb`.
 pub struct SavedEntries {
     entries: AddressMap<Entry>,
     codes: B256Map<Bytecode>,
@@ -129,13 +129,14 @@ impl ExecDb {
         self.view.nodes_read.load(Ordering::Relaxed)
     }
 
-    /// Let `original_value_of` return slot values from before the first transaction (`evm_builder::count_from_start`).
+    /// From now on, `original_value_of` returns the slot values before the first of several transactions that run as
+    /// one (`evm_builder::count_from_start`).
     pub(super) fn count_from_start(&mut self) {
         self.counts_from_start = true;
     }
 
-    /// Return the value that a slot had before the first transaction. Returns None unless `count_from_start` was called
-    /// and the slot was read.
+    /// Return the value that a slot had before the first of several transactions that run as one. Returns None unless
+    /// `count_from_start` was called and the slot was read.
     pub fn original_value_of(&self, address: &Address, slot: &U256) -> Option<U256> {
         let known = self.entries.get(address).filter(|_| self.counts_from_start)?.storage.get(slot)?;
         Some(known.before)
@@ -294,7 +295,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Apply all changes so far to the trie; may be called repeatedly.
+    /// Apply all state changes so far to the state trie; may be called repeatedly.
     pub fn update_trie(&mut self, trie: &mut Trie<Account>) -> Result<()> {
         let ExecDb { entries, view, .. } = self;
         let mut stale: Vec<&mut Entry> = entries.values_mut().filter(|entry| entry.stale).collect();

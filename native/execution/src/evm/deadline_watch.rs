@@ -67,7 +67,7 @@ pub fn has_expired() -> bool {
     EXPIRED.get()
 }
 
-/// Return whether work that takes `cost` may start before the deadline. If not, the call is aborted.
+/// Return whether work that takes `cost` would end before the deadline of this thread. If not, the call is aborted.
 pub fn has_time_for(cost: Duration) -> bool {
     let Some(deadline) = DEADLINE.get() else { return true };
     if !EXPIRED.get() && Instant::now() + cost >= deadline {

@@ -44,8 +44,7 @@ pub fn db<I>(evm: &mut Evm<I>) -> &mut ExecDb {
     evm.ctx.db_mut()
 }
 
-/// Let the EVM treat several transactions as one, so that SSTORE gas depends on the values before the first
-/// transaction.
+/// Let the EVM run several transactions as one, so that SSTORE gas depends on the slot values before the first of them.
 pub fn count_from_start<I>(env: &BlockEnv, evm: &mut Evm<I>) {
     evm.ctx.db_mut().count_from_start();
     let sstore = if env.fork.is_constantinople { sstore_from_start::<true> } else { sstore_from_start::<false> };

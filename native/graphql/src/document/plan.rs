@@ -1,4 +1,4 @@
-//! Plans: operations with all parts precomputed that do not depend on values.
+//! Plans: GraphQL operations in which everything is precomputed that does not depend on values.
 
 use std::sync::Arc;
 

@@ -141,7 +141,7 @@ impl<'a> Planner<'a> {
         groups.into_iter().map(|(name, group)| self.node(type_name, name, &group, path, depth, draft)).collect()
     }
 
-    /// Collect the selections of a set by response key, in order of first mention. Fragments are expanded.
+    /// Group the selections of a selection set by response key, in order of first occurrence. Fragments are expanded.
     fn collect(
         &self,
         set: &'a SelectionSet,

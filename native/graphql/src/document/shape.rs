@@ -5,7 +5,7 @@
 
 /// Cache key and literals of a document.
 pub struct Shape {
-    /// The text with every number as `0` and every string as `""`.
+    /// Cache key: the document with every number as `0` and every string as `""`.
     pub key: Vec<u8>,
     pub literals: Vec<Literal>,
     pub longest_name: usize,

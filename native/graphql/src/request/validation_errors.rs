@@ -193,9 +193,9 @@ fn holds(span: Option<SourceSpan>, at: usize) -> bool {
 struct Around<'d> {
     /// Response keys from the root to this position.
     path: Vec<&'d str>,
-    /// Whether the innermost field has selections.
+    /// Whether the innermost field that contains this position has selections.
     has_selections: bool,
-    /// Arguments of the innermost field at this position.
+    /// Arguments of the innermost field that contains this position.
     arguments: &'d [Shared<Argument>],
     /// The argument that contains this position.
     argument: Option<&'d Shared<Argument>>,

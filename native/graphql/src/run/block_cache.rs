@@ -170,8 +170,8 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// The last blocks that the request has read, cached because neighbouring blocks refer to each other. A small maximum
-/// number of blocks bounds the memory.
+/// The last blocks that the request has read, cached because neighbouring blocks refer to each other. At most
+/// `MAX_BLOCKS` blocks stay, so that a long range of blocks uses little memory.
 #[derive(Default)]
 pub struct RecentBlocks<'a> {
     known: HashMap<B256, Rc<Loaded<'a>>>,
