@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::view::{Layer, LayerAccount, Layers};
 
-/// Up to this number of layers, layers are not merged. A node that commits each block soon has fewer layers.
+/// Maximum number of layers that a state keeps without merging. A node that commits each block soon has fewer layers.
 const MAX_LAYERS: usize = 8;
 
 /// Merge layers until each layer is more than twice as large as the layer above it, so that few layers remain.

@@ -19,7 +19,7 @@ use crate::store::forked_state::{Fork, LOCAL_STORAGE_KEY};
 use crate::store::{Database, MAX_CACHED_DEPTH, Snapshot, address_of, decode_header};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
-/// Maximum number of nodes in `CombinedNodes`, of at most 640 bytes each.
+/// Maximum number of trie nodes in the cache `CombinedNodes`, of at most 640 bytes each.
 const MAX_COMBINED_NODES: usize = 16_384;
 
 /// State changes of one uncommitted block, by unhashed keys.

@@ -198,7 +198,7 @@ impl Database {
         outcome
     }
 
-    /// Write blocks and named values, and move the head of the canonical chain, in one transaction.
+    /// Write blocks and values of the table `meta`, and move the head of the canonical chain, in one transaction.
     pub fn commit(
         self: &Arc<Self>,
         blocks: &[Arc<BlockRecord>],
@@ -210,7 +210,7 @@ impl Database {
         self.refuse_rootless(blocks)?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
-            // stop all writes: nodes in memory may have ids that the failed write did not store
+            // stop all writes: trie nodes in memory may have ids that the failed write did not store
             *failed = Some(stopped(cause));
             self.forget_live();
         }

@@ -1,7 +1,8 @@
 //! Cache of trie nodes near the root, by id.
 //!
-//! A row never changes and no id is used twice, so the cache needs no invalidation: it holds for every block, for
-//! reorganisations and for older states. Without it, a read at random keys looks up each level of the trie in LMDB.
+//! A stored node never changes and no id is used twice. So cached nodes stay valid in every block, after
+//! reorganisations and for older states. Without the cache, a read at random keys looks up each level of the trie in
+//! LMDB.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -245,7 +245,7 @@ impl Database {
         Ok(())
     }
 
-    /// Record late payloads for the private transaction processor.
+    /// Record payloads that arrived after their markers were processed, for the private transaction processor.
     pub fn note_late(self: &Arc<Self>, keys: &[B256]) -> Result<()> {
         self.write_alone(|txn, _| keys.iter().try_for_each(|key| note_late(&self.tables, txn, key).map(drop)))
     }

@@ -180,8 +180,8 @@ impl Snapshot {
         Ok(used)
     }
 
-    /// Append to `blocks` the canonical blocks from `first` to `last` that may hold a log whose address or topic has
-    /// this fold.
+    /// Append to `blocks` the canonical blocks from `first` to `last` that may hold a log with this fold (the hash of
+    /// an address or topic).
     pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
         log_index::search(self.tables(), &self.txn, fold, first, last, blocks)
     }

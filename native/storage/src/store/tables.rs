@@ -28,7 +28,8 @@
 //! | private_markers  | payload key (32), number (8), index (4) | hash of the block (32) and of the marker (32)                           |
 //! | private_late     | payload key (32)                        | nothing: it arrived after its marker was processed                      |
 //!
-//! Tables of other packages: key_value_tables.rs.
+//! A fold is an eight-byte hash of an address or topic. Numbers in parentheses are sizes in bytes. The file
+//! key_value_tables.rs lists the tables of other packages.
 
 use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};

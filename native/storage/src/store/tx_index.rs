@@ -59,7 +59,7 @@ pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Plac
     }
 }
 
-/// Find the position of a transaction on the canonical chain in the stored index.
+/// Look up the position of a transaction on the canonical chain in the stored index; None if the index lacks it.
 pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
     if let Some(place) = confirmed(tables, txn, transaction, places(tables, txn, transaction)?)? {
         return Ok(Some(place));

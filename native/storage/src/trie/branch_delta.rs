@@ -52,9 +52,9 @@ pub struct Version {
 }
 
 impl Version {
-    /// Encode the delta from this version to `whole`, which gets the node id `id`. Returns None if the node must be
-    /// stored in full: the delta takes half of the bytes or more, there are too many deltas, or a node is no plain
-    /// branch.
+    /// Encode the delta from this version of a branch to `whole`, which gets the node id `id`. Returns None if the node
+    /// must be stored in full: the delta takes half of the bytes or more, there are too many deltas, or a version is
+    /// not a branch without value.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);

@@ -10,7 +10,7 @@ use crate::output::sink::Sink;
 use crate::output::text::text;
 use crate::replay::block::Place;
 
-/// Action of a flat trace entry.
+/// The `action` of a flat trace entry.
 pub enum Action {
     Call {
         kind: Kind,
@@ -32,7 +32,7 @@ pub enum Action {
     },
 }
 
-/// Result of a flat trace entry.
+/// The `result` of a flat trace entry.
 pub struct Outcome {
     /// Gas used; negative in entries that Besu's algorithm never closes (besu_flat_traces.rs).
     pub gas_used: i64,

@@ -32,7 +32,7 @@ pub enum Message {
 }
 
 pub struct Sink {
-    /// Output buffer of tracers. Tracers call `settle` regularly.
+    /// Buffer to which tracers append their output. Tracers call `settle` regularly, so that a full chunk is sent.
     pub out: Vec<u8>,
     channel: SyncSender<Message>,
     is_closed: Arc<AtomicBool>,

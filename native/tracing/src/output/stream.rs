@@ -16,7 +16,7 @@ const MAX_CHUNKS: usize = 4;
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct Stream {
-    /// The channel; None after the last message or after `close`.
+    /// Channel from the tracing thread; None after the last message or after `close`.
     channel: Mutex<Option<Channel>>,
     is_closed: Arc<AtomicBool>,
 }

@@ -51,7 +51,7 @@ struct Survey {
     calls: Vec<Called>,
     /// By call depth: instruction index and output of every RETURN.
     returns: Vec<Vec<(u64, Bytes)>>,
-    /// Continuations of callers, by call depth and program counter.
+    /// States of callers after their calls, by call depth and program counter.
     continuations: HashMap<(usize, usize), Vec<Continuation>>,
     /// Reasons why the code of new contracts was rejected. The key is the index of the instruction that shows the
     /// reason.

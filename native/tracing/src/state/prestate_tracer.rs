@@ -31,7 +31,7 @@ pub struct PrestateOptions {
     pub is_diff: bool,
     pub with_code: bool,
     pub with_storage: bool,
-    /// Whether to show accounts that did not exist or were empty.
+    /// Whether to show accounts that were empty or did not exist before the transaction.
     pub with_empty: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct PrestateTracer<'s> {
     options: PrestateOptions,
     /// Whether EIP-6780 applies: SELFDESTRUCT deletes only contracts created in the same transaction.
     only_new_ones_go: bool,
-    /// Accounts that instructions have accessed by name, with the named slots of each account.
+    /// Accounts that instructions have had as operands, with the slots of each account.
     named: BTreeMap<Address, BTreeSet<U256>>,
     created: AddressSet,
     deleted: AddressSet,
