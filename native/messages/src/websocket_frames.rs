@@ -4,7 +4,8 @@
 //! many small frames cannot block others. The connection ends when a frame header announces a message that is too long,
 //! or when a message has too many fragments.
 
-/// Maximum number of fragments of a message. Each `BYTES_OF_A_PIECE` bytes of the message allow one more fragment.
+/// Maximum number of fragments of a short message. A longer message may have one more fragment per `BYTES_OF_A_PIECE`
+/// bytes.
 const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
 const MAX_HEADER_BYTES: usize = 14;

@@ -198,7 +198,7 @@ impl Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub mix: B256,
-    /// Hash that proves the work. The block is valid if this number does not exceed 2^256 / difficulty.
+    /// Result of the ethash function. A block is valid if its result, as a number, does not exceed 2^256 / difficulty.
     pub result: B256,
 }
 

@@ -347,7 +347,8 @@ impl Inspector<EvmContext> for CallEvents {
                 Some(CallEvent::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // two CALLDATALOADs in a row change the trace entry only once
+                // record only the first of two CALLDATALOADs in a row, because the second does not change the trace
+                // entry
                 Some(Step { event: CallEvent::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(CallEvent::Load),
             },
@@ -391,7 +392,8 @@ impl Inspector<EvmContext> for CallEvents {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // Besu shows as init code the code of the topmost frame, which is the new frame if its code has started
+        // like Besu, show the code of the topmost frame as init code; this is the frame of the creation if its code has
+        // started
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,
