@@ -1,4 +1,5 @@
-//! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, as five limbs of 52 bits; a register holds eight limbs.
+//! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, as five limbs of 52 bits. A register holds eight
+//! limbs.
 
 use core::arch::x86_64::*;
 

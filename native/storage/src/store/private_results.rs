@@ -187,7 +187,8 @@ fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
 impl Database {
     /// Write one step of the private transaction processor, in one database transaction.
     pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
-        // allow no writes after a failed write: trie nodes have ids already, and later writes could refer to missing nodes
+        // allow no writes after a failed write: trie nodes have ids already, and later writes could refer to missing
+        // trie nodes
         self.write_or_stop(|txn| self.write_private(txn, writes))
     }
 

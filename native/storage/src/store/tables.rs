@@ -273,8 +273,8 @@ pub mod meta {
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[5];
     /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
-    /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's state
-    /// in the tables `accounts` and `storage`.
+    /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
+    /// state in the tables `accounts` and `storage`.
     pub const OLDER_LAYOUTS: [&[u8]; 4] = [&[1], &[2], &[3], &[4]];
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
