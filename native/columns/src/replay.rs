@@ -47,7 +47,7 @@ pub fn replay(
     tables.iter().try_for_each(|(_, table)| table.check_fit(block.env.number))
 }
 
-/// Fills the tables with the transactions of one block.
+/// Receives the transactions of one re-executed block and appends their rows to the tables.
 struct Filler<'a> {
     tables: &'a mut [(Dataset, Table)],
     rows: TracedRows<'a>,

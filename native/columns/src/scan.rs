@@ -56,7 +56,7 @@ fn canonical(snapshot: &Snapshot, number: u64) -> Result<B256> {
     found.ok_or_else(|| Error::Storage(format!("block {number} is not part of the chain")))
 }
 
-/// Maximum size of the transactions in a range of several blocks.
+/// Maximum size in bytes of the transactions in a range of several blocks.
 const MAX_RANGE_BYTES: usize = 4 << 20;
 
 /// Split blocks into ranges of at most `max_transactions` transactions and `MAX_RANGE_BYTES`, because the rows of several

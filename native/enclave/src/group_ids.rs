@@ -7,7 +7,7 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::sealed_payload::Key;
 
-/// Return the Keccak hash of an RLP list: the distinct, sorted members and the optional seed.
+/// Return the id of a group: the Keccak hash of an RLP list with the distinct, sorted members and the optional seed.
 pub fn group_id<M: AsRef<[u8]>>(members: &[M], seed: Option<&[u8]>) -> Key {
     let mut seen: HashSet<&[u8]> = HashSet::with_capacity(members.len());
     let mut items: Vec<&[u8]> = members.iter().map(AsRef::as_ref).filter(|member| seen.insert(*member)).collect();

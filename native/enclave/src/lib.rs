@@ -1,4 +1,4 @@
-//! Computations of the enclave. Crates provide the ciphers; the record format is Ophion's own.
+//! Computations of the enclave. External crates provide the ciphers. The format of sealed records is Ophion's own.
 //!
 //! | file                  | content                                                                 |
 //! |-----------------------|-------------------------------------------------------------------------|

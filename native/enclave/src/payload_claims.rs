@@ -1,4 +1,5 @@
-//! Checks that the privateFrom and the group of a private transaction match its record.
+//! Checks that the sender (privateFrom) and the group in a private transaction match the sealed record that contains
+//! the transaction.
 //!
 //! The key of a payload covers only the ciphertext, so a member could forward another member's transaction under its
 //! own name or in another group. The sender's signature covers sender and group. A record that contradicts the
@@ -14,7 +15,7 @@ use crate::sealed_payload::{Key, Sealed};
 /// First byte of a private transaction with EIP-1559 fees.
 const DYNAMIC_FEE_TYPE: u8 = 0x02;
 
-/// Positions of the items of a private transaction.
+/// Item count of a private transaction's RLP list, and the indexes of some items in it.
 struct Layout {
     items: usize,
     gas_limit: usize,
@@ -25,8 +26,8 @@ struct Layout {
 const LEGACY: Layout = Layout { items: 12, gas_limit: 2, private_from: 9, private_for: 10 };
 const DYNAMIC_FEE: Layout = Layout { items: 14, gas_limit: 4, private_from: 11, private_for: 12 };
 
-/// Return whether a payload agrees with its record. A private transaction with another sender or group does not agree.
-/// Payloads that are not private transactions always agree.
+/// Return whether the sender and the group in a private transaction equal those of its sealed record. Payloads that are
+/// not private transactions always pass.
 pub fn agrees(payload: &[u8], sealed: &Sealed<'_>) -> bool {
     let Ok(rlp) = STANDARD.decode(payload) else { return true };
     match claims(&rlp) {
@@ -41,7 +42,8 @@ pub fn payload_gas_limit(payload: &[u8]) -> Option<u64> {
     gas_limit(&STANDARD.decode(payload).ok()?)
 }
 
-/// Return the gas limit of a private transaction, bare or together with the version of a flexible group.
+/// Return the gas limit of an RLP-encoded private transaction. For a flexible group, `rlp` is a list of the transaction
+/// and the version of the member list. Returns None for other bytes.
 pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     if let Some((items, layout)) = transaction(rlp) {
         return number(items[layout.gas_limit]);
@@ -51,7 +53,8 @@ pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     number(items[layout.gas_limit])
 }
 
-/// Split a list that may be a private transaction. Returns the items and their layout.
+/// Split the RLP list of a private transaction. Returns its items and their layout; None if the list has another
+/// length.
 fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     let (list, layout) = match rlp.split_first() {
         Some((&DYNAMIC_FEE_TYPE, rest)) => (rest, DYNAMIC_FEE),
@@ -61,7 +64,7 @@ fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     (items.len() == layout.items).then_some((items, layout))
 }
 
-/// Return the privateFrom and the group of a private transaction.
+/// Return the privateFrom and the group of a private transaction; None for other bytes.
 fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
     let (items, layout) = transaction(rlp)?;
     let from = string(items[layout.private_from])?;
@@ -94,7 +97,7 @@ fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-/// Return the bytes of an RLP string.
+/// Return the content of an RLP string; None if `encoded` is not a string.
 fn content(encoded: &[u8]) -> Option<&[u8]> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;

@@ -17,7 +17,8 @@ use crate::sealed_payload::{Key, MAX_BOXES, NONCE, Sealed, SealedBox};
 
 /// Number of random bytes for sealing: the payload's key and both nonces.
 pub const RANDOMNESS: usize = 32 + NONCE + NONCE;
-/// Maximum number of cached shared secrets. Computing a secret takes a hundred times as long as the rest of sealing.
+/// Maximum number of cached shared secrets (one per pair of keys). Computing a secret takes a hundred times as long as
+/// the rest of sealing.
 const SHARED_KEPT: usize = 4096;
 
 pub struct Keyring {
@@ -44,7 +45,8 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// Return the cipher for one of our keys and another key; None if `own` is not our key or a key is invalid.
+    /// Return the cipher for messages between one of our keys and another public key; None if `own` is not our key or a
+    /// key is invalid.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {
@@ -62,7 +64,7 @@ impl Keyring {
         Some(made)
     }
 
-    /// Seal a payload with one of our keys as the sender. Returns the key and the record of the payload.
+    /// Seal a payload with one of our keys as the sender. Returns the payload's key and its sealed record.
     pub fn seal(
         &self,
         payload: &[u8],
@@ -101,7 +103,7 @@ impl Keyring {
         Ok((sealed.key(), sealed.encode()))
     }
 
-    /// Open a record with the first of our keys that can open it.
+    /// Decrypt a sealed record with the first of our keys that is a recipient; None if none is.
     pub fn open(&self, sealed: &Sealed<'_>) -> Option<Zeroizing<Vec<u8>>> {
         sealed.boxes.iter().find_map(|one| {
             self.secret(&one.recipient)?;

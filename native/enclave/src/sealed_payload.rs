@@ -11,7 +11,7 @@ pub type Key = [u8; 32];
 
 const VERSION: u8 = 1;
 const BOX_BYTES: usize = 32 + BOX;
-/// Size of a sealed key: 32 bytes plus the authenticator.
+/// Size of a sealed key in bytes: the key (32) plus the authenticator (16).
 pub const BOX: usize = 48;
 pub const NONCE: usize = 24;
 /// Number of bytes by which the ciphertext is longer than the payload.
@@ -33,13 +33,13 @@ pub struct Sealed<'a> {
     /// Nonce of the ciphertext; all zero if an older enclave sealed the payload.
     pub nonce: [u8; NONCE],
     pub group: Key,
-    /// Number of recipients that form the group.
+    /// Number of recipients that are members of the group. The recipients after them get a copy of every payload.
     pub members: usize,
     pub boxes: Vec<SealedBox>,
     pub ciphertext: &'a [u8],
 }
 
-/// Return the payload key that a marker names: SHA-512/256 of the ciphertext.
+/// Return the key of a payload: SHA-512/256 of its ciphertext. A privacy marker transaction carries this key.
 pub fn key_of(ciphertext: &[u8]) -> Key {
     Sha512_256::digest(ciphertext).into()
 }
@@ -62,7 +62,7 @@ impl<'a> Sealed<'a> {
         out
     }
 
-    /// Decode a record strictly, because each record has exactly one encoding.
+    /// Decode a sealed record. A record has exactly one encoding, so any deviation from it is an error.
     pub fn decode(record: &'a [u8]) -> Result<Self> {
         let mut rest = record;
         let [version] = take::<1>(&mut rest)?;

@@ -9,13 +9,13 @@ use std::ops::Range;
 /// Maximum nesting of arrays and objects; the JSON parser has the same limit.
 pub const MAX_LEVELS: usize = 1024;
 
-/// The text is not valid JSON.
+/// Error: the text is not valid JSON.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotJson;
 
 type Step = Result<usize, NotJson>;
 
-/// An object at the top level: one request.
+/// Outline of a JSON object at the top level of the text: one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Position of the JSON key `id`. If a key is repeated, the last one counts.
@@ -24,7 +24,7 @@ pub struct Request {
     pub params: Option<Range<usize>>,
 }
 
-/// An element of a top-level array.
+/// An element of a batch (the top-level array).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Member {
     pub place: Range<usize>,
@@ -42,7 +42,7 @@ pub enum Form {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outline {
     pub form: Form,
-    /// Number of all values, including keys.
+    /// Number of all JSON values in the text, including keys.
     pub values: usize,
 }
 
@@ -124,8 +124,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Find the end of the value that starts at `at`, without recursion. One bit per nesting level distinguishes arrays
-    /// from objects.
+    /// Find the end of the JSON value that starts at `at`, without recursion. One bit per nesting level distinguishes
+    /// arrays from objects.
     fn value(&mut self, mut at: usize, outer: usize) -> Step {
         let mut is_object = [0u64; MAX_LEVELS / 64];
         let mut level = outer;

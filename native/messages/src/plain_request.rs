@@ -11,7 +11,7 @@
 //! `eth_sendRawTransaction` to bytes.
 
 const SENDS: &[u8] = b"eth_sendRawTransaction";
-/// Maximum digits of an id. Clients that parse numbers as doubles would change longer ids.
+/// Maximum number of digits of an id. Clients that parse numbers as doubles would change longer ids.
 const ID_DIGITS: usize = 15;
 
 /// A plain JSON-RPC request.
@@ -25,7 +25,7 @@ pub struct Request<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Params<'a> {
-    /// Parameter of eth_sendRawTransaction, decoded to bytes.
+    /// Raw transaction: the parameter of eth_sendRawTransaction, decoded to bytes.
     Transaction(Vec<u8>),
     Plain(Vec<Param<'a>>),
 }
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         self.space();
         let rest = &self.text[self.at..];
         let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
-        // take only the digits of `1.5` or `1e3`: `next` rejects the character after the digits
+        // read only the digits: for `1.5` or `1e3`, the request is rejected at the next character
         self.at += end;
         let is_plain = (1..=ID_DIGITS).contains(&end) && (rest[0] != b'0' || end == 1);
         is_plain.then(|| &rest[..end])
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consume `expected` if it is the next character. Returns whether a character was consumed.
+    /// Skip `expected` if it is the next character after whitespace. Returns whether it was.
     fn ends(&mut self, expected: u8) -> bool {
         self.space();
         let is_here = self.text.get(self.at) == Some(&expected);
@@ -177,13 +177,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Return whether a character needs no escape.
+/// Return whether a character may appear in a JSON string without an escape.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
 
-/// Return the number of leading plain characters. The code checks sixteen characters at a time, because transactions
-/// and call data are long.
+/// Return the number of bytes before the first character that needs an escape, rounded down to a multiple of sixteen.
+/// Checking sixteen bytes at a time saves time, because transactions and call data are long.
 fn plain(text: &[u8]) -> usize {
     let (chunks, _) = text.as_chunks::<16>();
     let are_plain = |chunk: &&[u8; 16]| chunk.iter().fold(true, |plain, byte| plain & is_plain(*byte));

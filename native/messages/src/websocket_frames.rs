@@ -4,7 +4,8 @@
 //! many small frames cannot block others. The connection ends when a frame header announces a message that is too long,
 //! or when a message has too many fragments.
 
-/// Maximum number of fragments of a message. Each `BYTES_OF_A_PIECE` bytes of the message allow one more fragment.
+/// Maximum number of fragments of a short message. A longer message may have one more fragment per `BYTES_OF_A_PIECE`
+/// bytes.
 const MAX_PIECES: usize = 1024;
 const BYTES_OF_A_PIECE: usize = 32;
 const MAX_HEADER_BYTES: usize = 14;
@@ -42,7 +43,7 @@ pub enum Fault {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub events: Vec<Event>,
-    /// Number of bytes processed. The caller passes the remaining bytes again.
+    /// Number of bytes processed. The caller passes the remaining bytes again in the next call.
     pub consumed: usize,
     /// Number of pings and pongs in this read.
     pub controls: usize,
@@ -54,7 +55,7 @@ struct Head {
     opcode: u8,
     mask: [u8; 4],
     left: u64,
-    /// Index of the mask byte for the next payload byte.
+    /// Index of the masking key's byte for the next payload byte.
     turn: usize,
 }
 
@@ -151,7 +152,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Check a frame by its header.
+    /// Check the header of a frame, and start to read the frame's payload.
     fn begin(&mut self, head: &Head) -> Result<(), Fault> {
         match head.opcode {
             CLOSE | PING | PONG if head.is_final && head.left <= MAX_CONTROL_BYTES => {
@@ -207,7 +208,7 @@ impl Reader {
     }
 }
 
-/// Reserve memory for one and a half times the received bytes, because the announced length is not trusted.
+/// Reserve memory for one and a half times the received bytes of a payload. The announced length is not trusted.
 fn reserve(target: &mut Vec<u8>, size: usize, left: u64) {
     if target.capacity() - target.len() < size {
         let ahead = (target.len() / 2).min(usize::try_from(left).unwrap_or(usize::MAX) - size);

@@ -4,7 +4,7 @@
 
 use crate::errors::{Error, Result};
 
-/// Reads from the front of a byte string. At the end, it returns an error instead of panicking.
+/// Reads integers and byte strings from the front of a record. At the end, it returns an error instead of panicking.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// Cancellation of this thread's current job.
+    /// Cancellation to which the current job of this thread is attached.
     static GIVEN_UP: RefCell<Option<Cancellation>> = const { RefCell::new(None) };
 }
 
-/// Cancels work of another thread.
+/// Cancels the work of other threads.
 #[derive(Clone, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 

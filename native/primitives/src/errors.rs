@@ -1,6 +1,6 @@
 //! One error type for all crates.
 
-/// Expected failures. Unexpected failures panic, because they are bugs.
+/// Errors that the crates expect and return. Other failures panic, because they are bugs.
 #[derive(Debug, Clone)]
 pub enum Error {
     Storage(String),
@@ -9,9 +9,9 @@ pub enum Error {
     MissingState(String),
     Timeout(String),
     Refused(String),
-    /// The source of a fork cannot answer.
+    /// The RPC endpoint of the forked chain does not answer, or answers with an error.
     Source(String),
-    /// A forked state lacks a key, and this thread may not wait for the source of the fork.
+    /// The local copy of a forked chain's state lacks a key, and this thread may not wait for the chain's RPC endpoint.
     NotFetched,
 }
 

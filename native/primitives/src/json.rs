@@ -11,7 +11,7 @@ pub fn raw(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Append bytes at their full length (DATA).
+/// Append bytes as a JSON-RPC DATA string (hex) at their full length.
 #[inline]
 pub fn data(out: &mut Vec<u8>, before: &str, bytes: impl AsRef<[u8]>) {
     let bytes = bytes.as_ref();
@@ -36,7 +36,7 @@ pub fn data_or_null(out: &mut Vec<u8>, before: &str, bytes: Option<impl AsRef<[u
     }
 }
 
-/// Append a number without leading zeros (QUANTITY).
+/// Append a number as a JSON-RPC QUANTITY (hex without leading zeros).
 #[inline]
 pub fn quantity(out: &mut Vec<u8>, before: &str, value: u64) {
     let digits = (64 - value.leading_zeros()).div_ceil(4).max(1) as usize;
@@ -45,7 +45,7 @@ pub fn quantity(out: &mut Vec<u8>, before: &str, value: u64) {
     digits_of(out, before, &all[16 - digits..]);
 }
 
-/// Append a 256-bit number without leading zeros.
+/// Append a 256-bit number as a JSON-RPC QUANTITY (hex without leading zeros).
 #[inline]
 pub fn wide(out: &mut Vec<u8>, before: &str, value: impl Into<U256>) {
     let value = value.into();

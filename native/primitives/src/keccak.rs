@@ -23,9 +23,9 @@ mod simd {
     use alloy_primitives::{B256, keccak256};
 
     pub const LANES: usize = 8;
-    /// Minimum number of inputs for SIMD. Fewer inputs take less time one by one.
+    /// Minimum number of inputs that are hashed together with SIMD. Fewer inputs take less time one by one.
     pub const MIN_INPUTS: usize = 3;
-    /// Bytes that one permutation absorbs.
+    /// Number of input bytes that one Keccak permutation absorbs.
     const RATE_BYTES: usize = 136;
     const RATE_WORDS: usize = RATE_BYTES / 8;
 
@@ -71,15 +71,15 @@ mod simd {
         inputs.iter().zip(&hashes).all(|(input, hash)| keccak256(input) == *hash)
     }
 
-    /// Return the number of permutations for an input. The padding takes at least one byte.
+    /// Return the number of Keccak permutations that an input needs. The padding takes at least one byte.
     fn blocks(input: &[u8]) -> usize {
         input.len() / RATE_BYTES + 1
     }
 
-    /// Append the hash of each input.
+    /// Append the hash of each input to `hashes`, with AVX-512.
     #[target_feature(enable = "avx512f")]
     pub unsafe fn hash_all(inputs: &[&[u8]], hashes: &mut Vec<B256>) {
-        // inputs of equal numbers of blocks share permutations
+        // sort the inputs by length, because inputs with the same number of blocks are hashed together
         let mut order: Vec<u32> = (0..inputs.len() as u32).collect();
         order.sort_by_key(|index| blocks(inputs[*index as usize]));
         let first = hashes.len();
@@ -159,7 +159,7 @@ mod simd {
         for constant in ROUND_CONSTANTS {
             let parity = [xor5!(0), xor5!(1), xor5!(2), xor5!(3), xor5!(4)];
             let turned = parity.map(|column| _mm512_rol_epi64::<1>(column));
-            // theta, rho and pi: lane (x, y) goes to (y, 2x + 3y), turned by its offset
+            // the Keccak steps theta, rho and pi: word (x, y) is rotated by its offset and moves to (y, 2x + 3y)
             macro_rules! moved {
                 ($from:expr, $offset:expr) => {{
                     let x = $from % 5;

@@ -12,7 +12,7 @@ pub fn recover_key(digest: &B256, r_s: &[u8; 64], parity: bool) -> Result<[u8; 6
     Ok(uncompressed(&recover("signature", digest.0, r_s, id)?))
 }
 
-/// Recover a curve point. `place` names the signature in error messages.
+/// Recover the public key of a signature. `place` names the signature in error messages.
 pub fn recover(place: &str, digest: [u8; 32], r_s: &[u8; 64], id: RecoveryId) -> Result<PublicKey> {
     let out_of_range = || Error::decode(place, "r or s is out of range");
     if r_s[..32] == [0; 32] || r_s[32..] == [0; 32] {

@@ -1,4 +1,5 @@
-//! Shared by all crates: errors, deadlines, keys, hashes, JSON text, bytes. Independent of blocks, states and Python.
+//! Code that all crates share: errors, deadlines, keys, hashes, JSON text, bytes. Independent of blocks, states and
+//! Python.
 
 pub mod bytes;
 pub mod deadline;

@@ -1,8 +1,9 @@
 //! Returns freed memory of the glibc allocator to the system. Does nothing with other allocators.
 //!
 //! Each thread has a heap. glibc releases the end of a heap when a large block in it is freed, but an idle thread frees
-//! no blocks. `note_heap` allocates a small block in the heap of a thread. `give_back` runs in any thread. It enlarges
-//! and shrinks each of these blocks, which frees a large block in each heap.
+//! no blocks. `note_heap` allocates a small block in the heap of the calling thread and registers it. `give_back`
+//! enlarges and shrinks every registered block. This frees a large block in each heap, so glibc trims all of these
+//! heaps. Any thread may call `give_back`.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator {
@@ -12,9 +13,9 @@ mod allocator {
     use std::sync::{Mutex, PoisonError};
 
     const SMALL: usize = 64;
-    /// A block size above the threshold at which glibc trims a heap (64 KiB).
+    /// Size in bytes of a large block. When a block above 64 KiB is freed, glibc trims the end of the heap.
     const LARGE: usize = 256 << 10;
-    /// Bytes that stay at the end of a heap after trimming.
+    /// Number of free bytes that stay at the end of a heap after trimming.
     const MIN_TRIM_BYTES: c_int = 128 << 10;
     const MAX_HEAPS: usize = 1024;
 
@@ -70,17 +71,18 @@ mod allocator {
     pub fn give_back() {}
 }
 
-/// Let each heap hold up to `max_bytes` of freed memory. Memory above this limit returns to the system at once.
+/// Let each allocator heap hold up to `max_bytes` of freed memory. Memory above this limit returns to the system at
+/// once.
 pub fn keep(max_bytes: usize) {
     allocator::keep(max_bytes);
 }
 
-/// Register the heap of a long-lived thread.
+/// Register the allocator heap of the calling thread, so that `give_back` trims it. Only long-lived threads need this.
 pub fn note_heap() {
     allocator::note_heap();
 }
 
-/// Return free memory to the system.
+/// Return free memory of all registered heaps to the system.
 pub fn give_back() {
     allocator::give_back();
 }

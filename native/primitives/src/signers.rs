@@ -9,7 +9,7 @@ use alloy_primitives::Address;
 use crate::errors::Result;
 use crate::keys::Signed;
 
-/// Signatures per parallel task: two SIMD groups.
+/// Number of signatures per parallel task: two SIMD groups.
 pub const TASK: usize = 16;
 
 #[cfg(all(feature = "simd", target_arch = "x86_64"))]
@@ -59,7 +59,8 @@ pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
     addresses(keys, signatures)
 }
 
-/// Convert recovered keys to addresses. If a key is None, libsecp256k1 recovers it again.
+/// Convert recovered keys to addresses. None marks a signature that the fast path did not recover; libsecp256k1
+/// recovers it instead.
 fn addresses(keys: Vec<Option<[u8; 64]>>, signatures: &[Signed]) -> Vec<Result<Address>> {
     let address = |(key, signed): (Option<[u8; 64]>, &Signed)| match key {
         Some(key) => Ok(Address::from_raw_public_key(&key)),

@@ -1,4 +1,4 @@
-//! Executes the private transactions of some blocks in order, and collects the results to write.
+//! Executes the private transactions of consecutive blocks in order, and collects the results to write.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::flexible_groups;
 use crate::transaction::{self, Decoded, RESTRICTED, Recipients};
 use crate::transaction_execution::{Ended, Machine, private_nonce};
 
-/// A payload that the enclave opened, with the position of its marker.
+/// A payload that the enclave opened, with the position of its marker transaction on the chain.
 pub struct Payload {
     pub marker: B256,
     pub index: u32,
     pub key: B256,
     pub group: B256,
-    /// Key of the enclave that sealed the payload.
+    /// Public key of the enclave that sealed the payload.
     pub sender: Bytes,
     pub rlp: Bytes,
-    /// Members of a group that was created explicitly; None when the group is unknown. For a flexible group, these are
-    /// all recipients of the payload.
+    /// Members of the privacy group if it was created explicitly; None if the node has no record of the group. For a
+    /// flexible group, these are all recipients of the payload.
     pub members: Option<Vec<Bytes>>,
     /// For a flexible group: the version of the member list for which the payload was made.
     pub version: Option<B256>,
@@ -35,7 +35,7 @@ pub struct Payload {
 #[derive(Clone, Copy)]
 pub struct Rules {
     pub chain_id: u64,
-    /// Whether a failed transaction uses up its nonce.
+    /// Whether a failed private transaction also increments the sender's nonce.
     pub always_increments: bool,
 }
 
@@ -57,7 +57,7 @@ impl Batch {
         Batch { db, groups: B256Map::default(), codes: Layers::default(), writes: PrivateWrites::default() }
     }
 
-    /// Reset a group to its state before a block.
+    /// Reset a privacy group to its state before block `before`.
     pub fn rewind(&mut self, group: B256, before: u64) -> Result<()> {
         let found = match before.checked_sub(1) {
             Some(last) => self.db.snapshot()?.group_state(&group, last)?,
@@ -74,7 +74,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Return the state of a group after the transactions so far, on top of a public state.
+    /// Return the state of a privacy group after the transactions so far, on top of a public state.
     pub fn state(&mut self, group: B256, number: u64, public: &StateData) -> Result<StateData> {
         self.ensure(group, number)?;
         let live = &self.groups[&group];
@@ -86,7 +86,7 @@ impl Batch {
         self.writes.markers.extend(markers);
     }
 
-    /// Run payloads of one block in order. A further call for the same block continues after these payloads.
+    /// Run payloads of one block in order. Several calls for the same block continue one after the other.
     pub fn run_block(
         &mut self,
         public: &StateData,
@@ -202,7 +202,7 @@ impl Batch {
         })
     }
 
-    /// Make new code visible to later transactions before it is written.
+    /// Make the code of new contracts visible to later transactions before the code is written.
     fn keep_codes(&mut self, codes: &[(B256, revm::state::Bytecode)]) {
         let mut all = self.codes.first().map_or_else(B256Map::default, |layer| layer.codes.clone());
         for (hash, code) in codes {
@@ -223,7 +223,7 @@ impl Live {
     }
 }
 
-/// Check a transaction. Returns its sender, or the reason why it cannot run.
+/// Check whether a private transaction may run. Returns its sender, or the reason why it may not.
 fn judge(payload: &Payload, decoded: &Decoded, rules: Rules) -> std::result::Result<Address, String> {
     let fields = &decoded.tx.fields;
     if !fields.value.is_zero() {

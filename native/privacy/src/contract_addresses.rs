@@ -1,9 +1,10 @@
-//! Addresses of contracts that a group creates.
+//! Addresses of contracts that private transactions create.
 
 use alloy_primitives::{Address, B256, keccak256};
 use alloy_rlp::{Encodable, Header};
 
-/// Return the address of a created contract. Unlike in the public state, the address depends on the group.
+/// Return the address of a contract that a private transaction creates. Unlike in the public state, the address depends
+/// on the privacy group.
 pub fn contract_address(sender: &Address, nonce: u64, group: &B256) -> Address {
     let mut payload = Vec::with_capacity(64);
     sender.encode(&mut payload);

@@ -17,11 +17,11 @@ use revm::state::AccountInfo;
 
 use crate::transaction::{Unsigned, decode};
 
-/// Address that markers of flexible groups call.
+/// Address to which the marker transactions of flexible groups are sent.
 pub const PRECOMPILE: Address = address!("000000000000000000000000000000000000007d");
-/// The proxy contract that members call.
+/// Address of the proxy contract that members call.
 pub const PROXY: Address = address!("000000000000000000000000000000000000007c");
-/// The management contract that holds the member list.
+/// Address of the management contract that holds the member list.
 pub const MANAGEMENT: Address = address!("000000000000000000000000000000000000007b");
 
 const MAX_MEMBERS: u64 = 256;
@@ -39,7 +39,7 @@ fn runtime(name: &str) -> Bytes {
     hex::decode(digits).expect("the compiler wrote it").into()
 }
 
-/// Members of a group, as its contract lists them.
+/// Members of a flexible group, as its management contract lists them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// False while the group is locked. A locked group runs only management transactions.
@@ -66,7 +66,8 @@ pub fn membership(view: &View) -> Result<Option<Membership>> {
     Ok(Some(Membership { is_open, version, keys }))
 }
 
-/// Check a transaction of a flexible group. Returns whether it creates the group, or the reason why it cannot run.
+/// Check a private transaction of a flexible group. Returns whether it creates the group, or the reason why it cannot
+/// run.
 pub fn check(
     view: &View,
     fields: &Unsigned,
@@ -102,7 +103,7 @@ pub fn covers(membership: &Membership, recipients: &[Bytes]) -> bool {
     membership.keys.iter().all(|key| recipients.iter().any(|one| one[..] == key[..]))
 }
 
-/// Install the two contracts in a new group.
+/// Install the proxy and the management contract in the state of a new flexible group.
 pub fn found(db: &mut ExecDb) -> Result<()> {
     for (address, code) in [PROXY, MANAGEMENT].iter().zip(CODES.iter()) {
         let (code_hash, code) = coded(code.clone());

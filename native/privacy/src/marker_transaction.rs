@@ -45,7 +45,7 @@ fn listed(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Read the data of a flexible group's marker: one key, or two keys when members are added.
+/// Read the data of a flexible group's marker: the payload key, and the handover key if members are added.
 fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     match data.len() {
         32 => Some((B256::from_slice(data), None)),
@@ -54,8 +54,8 @@ fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     }
 }
 
-/// Return the markers of a block: transactions to the privacy precompile whose data is a key. If flexible groups are
-/// enabled, their markers are included.
+/// Return the markers of a block: transactions to the privacy precompile whose data is a payload key. If flexible
+/// groups are enabled, their markers are included.
 pub fn markers_in(
     snapshot: &Snapshot,
     block: &B256,

@@ -54,7 +54,7 @@ pub fn trace_flat(
     })
 }
 
-/// A tracer that knows the group's contract addresses.
+/// Wraps a tracer, and computes the addresses of contracts as the group does.
 struct Placed<T> {
     placing: Placing,
     inner: T,

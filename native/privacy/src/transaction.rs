@@ -24,7 +24,7 @@ pub enum Recipients {
 /// First byte of a private transaction with EIP-1559 fees.
 const DYNAMIC_FEE_TYPE: u8 = 0x02;
 
-/// Additional fields of a type 2 transaction.
+/// The fields that only a type 2 (EIP-1559) transaction has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DynamicFee {
     pub chain_id: u64,
@@ -130,7 +130,7 @@ impl Unsigned {
         keccak256(self.enveloped(&payload))
     }
 
-    /// Encode the items as an RLP list. The type byte of a typed transaction comes first.
+    /// Encode the items as an RLP list. For a typed transaction, the type byte comes first.
     fn enveloped(&self, payload: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(payload.len() + 10);
         if self.dynamic_fee.is_some() {
@@ -152,7 +152,7 @@ impl Unsigned {
         Ok(PrivateTx { fields: self, v, r, s })
     }
 
-    /// Return the group of the transaction; None when its group id is not 32 bytes long.
+    /// Return the privacy group of the transaction; None when its group id is not 32 bytes long.
     pub fn group(&self) -> Option<B256> {
         match &self.recipients {
             Recipients::Group(id) => B256::try_from(&id[..]).ok(),
@@ -247,7 +247,7 @@ impl PrivateTx {
         self.parity().ok().and_then(|(chain_id, _)| chain_id)
     }
 
-    /// Return the hash of the whole list. Clients do not see this hash: they use the hash of the marker.
+    /// Return the hash of the signed transaction. Clients do not see this hash: they use the hash of the marker.
     pub fn hash(&self) -> B256 {
         keccak256(self.encode())
     }
@@ -256,7 +256,7 @@ impl PrivateTx {
         self.signed()?.signer()
     }
 
-    /// Return the signature and the digest it signs.
+    /// Return the transaction's signature and the digest it signs.
     fn signed(&self) -> Result<keys::Signed> {
         let (chain_id, parity) = self.parity()?;
         let mut r_s = [0u8; 64];

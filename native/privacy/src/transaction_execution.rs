@@ -44,7 +44,7 @@ impl Inspector<EvmContext> for Placing {
     }
 }
 
-/// Result of a private transaction.
+/// Result of executing a private transaction.
 pub struct Ended {
     pub is_success: bool,
     pub output: Bytes,
@@ -67,7 +67,7 @@ pub struct Machine<'a> {
     evm: Evm<Placing>,
 }
 
-/// Return the configuration of a block, without checks that do not apply to private transactions.
+/// Return the EVM configuration of a block, without checks that do not apply to private transactions.
 pub fn private_cfg(env: &BlockEnv) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
@@ -116,12 +116,12 @@ impl<'a> Machine<'a> {
         Machine { env, evm: evm_builder::build(env, db, private_cfg(env), Placing::default()) }
     }
 
-    /// Return the current state, and drop the previous transaction's database with its changes.
+    /// Return the current state of the group, and drop the previous transaction's database with its changes.
     pub fn view(&mut self) -> &mut View {
         &mut evm_builder::db(&mut self.evm).view
     }
 
-    /// Run a transaction whose nonce is right. If the transaction succeeds, update the trie. With `founds`, the
+    /// Run a transaction whose nonce was checked. If the transaction succeeds, update the trie. With `founds`, the
     /// transaction creates a flexible group, whose contracts are installed first.
     pub fn run(
         &mut self,
@@ -169,8 +169,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Return the first account of the public state that a transaction would change; such a change is not allowed. A
-/// contract created at an address with a public balance is private and has no balance.
+/// Return the first account of the public state that a private transaction would change; None if it changes none. Such
+/// a change is not allowed. A contract created at an address with a public balance is private and has no balance.
 fn public_change(view: &View, changes: &mut EvmState, own: &[Address]) -> Result<Option<Address>> {
     let Some(public) = &view.public else { return Err(Error::Storage("the state is not private".into())) };
     for (address, account) in changes.iter_mut() {

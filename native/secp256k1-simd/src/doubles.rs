@@ -1,9 +1,9 @@
 //! Multiplication with doubles, for processors with AVX-512 but without IFMA (Intel servers of 2017 to 2020).
 //!
-//! A double has 53 bits, and a fused multiply-add rounds once. So 2^104 + a b, rounded towards zero, contains exactly
-//! the bits of a b from the 52nd on. The remainder of a b plus 2^52 is exact too. Doubles in these two ranges are
-//! evenly spaced: each bit pattern is a constant plus the integer. The code adds the patterns as integers and subtracts
-//! all constants at once.
+//! A double holds integers of 53 bits exactly, and a fused multiply-add rounds only once. So for integers a and b below
+//! 2^52, 2^104 + a b, rounded towards zero, holds exactly the bits of a b from bit 52 on. A second multiply-add gives
+//! 2^52 plus the low 52 bits. In both ranges, the bit pattern of a double is a constant plus the integer that it holds.
+//! The code adds the bit patterns as integers and subtracts all constants at once.
 
 use core::arch::x86_64::*;
 
@@ -26,12 +26,13 @@ pub fn is_supported() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
 }
 
-/// Bit pattern of the double 2^52.
+/// Bit pattern of the double 2^52: the constant that a low half contains.
 const LOW: u64 = (1023 + 52) << 52;
-/// Bit pattern of the double 2^104.
+/// Bit pattern of the double 2^104: the constant that a high half contains.
 const HIGH: u64 = (1023 + 104) << 52;
 
-/// Return the initial value of a sum of `lows` low and `highs` high halves. It cancels the constants of the halves.
+/// Return the initial value of a sum of `lows` low halves and `highs` high halves. Each half contains a constant (`LOW`
+/// or `HIGH`). The initial value is minus the sum of these constants.
 const fn start(lows: u64, highs: u64) -> u64 {
     0u64.wrapping_sub(lows.wrapping_mul(LOW)).wrapping_sub(highs.wrapping_mul(HIGH))
 }
@@ -49,7 +50,7 @@ fn doubles(limbs: &[__m512i; 5]) -> [__m512d; 5] {
     [double(limbs[0]), double(limbs[1]), double(limbs[2]), double(limbs[3]), double(limbs[4])]
 }
 
-/// Return the low 52 bits and the high bits of a b, each plus its constant. a and b are integers below 2^52.
+/// Multiply integers below 2^52. Returns the low 52 bits of the product plus `LOW`, and its high bits plus `HIGH`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn halves(a: __m512d, b: __m512d) -> (__m512i, __m512i) {
@@ -61,7 +62,7 @@ fn halves(a: __m512d, b: __m512d) -> (__m512i, __m512i) {
     (_mm512_castpd_si512(low), _mm512_castpd_si512(high))
 }
 
-/// Add both halves of a b to limb `at` and the limb above.
+/// Multiply `a` by `b`. Adds the low half of the product to limb `at` and the high half to the next limb.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn add(sums: &mut [__m512i], at: usize, a: __m512d, b: __m512d) {
@@ -70,7 +71,7 @@ fn add(sums: &mut [__m512i], at: usize, a: __m512d, b: __m512d) {
     sums[at + 1] = plus(sums[at + 1], high);
 }
 
-/// Return the product as ten limbs below 2^57.
+/// Multiply two numbers of five limbs. Returns ten limbs below 2^57.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn product(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 10] {
@@ -111,8 +112,8 @@ fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
     c
 }
 
-/// Return the initial values of the sums of a product or of a square. A square doubles its sums before it adds the
-/// squares of limbs.
+/// Return the initial values of the ten limbs in `product` or `square` (see `start`). `square` doubles its limbs before
+/// it adds the squares, so the constants of the squares count half.
 const fn starts(is_square: bool) -> [u64; 10] {
     let mut out = [0u64; 10];
     let mut i = 0;
@@ -129,7 +130,7 @@ const fn starts(is_square: bool) -> [u64; 10] {
     out
 }
 
-/// Reduce the ten limbs of a product to five.
+/// Reduce the ten limbs of a product to five limbs of the same number modulo p.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {

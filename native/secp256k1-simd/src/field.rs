@@ -8,11 +8,12 @@ use core::arch::x86_64::*;
 use super::{folded, plus_over, product, square};
 use crate::limbs::{LANES, SIXTEEN_P, TOP_MASK, all, carry, limbs_of, plus, reduced};
 
-/// Limbs below 2^52, the last below 2^49. The form is not unique, because the number may exceed p slightly.
+/// A number whose limbs are below 2^52, the last below 2^49. A number has several forms, because it may exceed p
+/// slightly.
 #[derive(Clone, Copy)]
 pub struct Field([__m512i; 5]);
 
-/// Limbs below 2^60: a product or a short sum.
+/// A product or a short sum of numbers: its limbs are below 2^60.
 #[derive(Clone, Copy)]
 pub struct Loose([__m512i; 5]);
 
@@ -25,7 +26,7 @@ impl Field {
         Field([all(1), all(0), all(0), all(0), all(0)])
     }
 
-    /// Return the same number in all lanes.
+    /// Return a `Field` that holds the same number in all eight lanes.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn everywhere(n: &[u64; 4]) -> Self {
         let limbs = limbs_of(n);
@@ -66,7 +67,7 @@ impl Field {
         limbs
     }
 
-    /// Return the eight numbers, each below p.
+    /// Return the eight numbers, each reduced below p.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn numbers(&self) -> [[u64; 4]; LANES] {
         let limbs = self.store();
@@ -100,7 +101,7 @@ impl Field {
         Loose(folded(square(&self.0)))
     }
 
-    /// Return the product with carried limbs.
+    /// Return `self` times `other` with carried limbs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn times(&self, other: &Self) -> Self {
@@ -189,7 +190,7 @@ impl Loose {
         Loose(out)
     }
 
-    /// Return the difference. `other` is a sum of at most eight fields.
+    /// Return `self` minus `other`. `other` is a sum of at most eight `Field`s.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn minus(&self, other: &Self) -> Self {
@@ -210,8 +211,8 @@ impl Loose {
         Loose(out)
     }
 
-    /// Return `16 p - self` in lanes whose bit is set, and `self` in the others. `self` is a sum of at most eight
-    /// fields.
+    /// Return `16 p - self` in lanes whose bit is set, and `self` in the other lanes. `self` is a sum of at most eight
+    /// `Field`s.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn negated_where(&self, lanes: u8) -> Self {

@@ -47,7 +47,7 @@ fn high(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
     sum
 }
 
-/// Return the product as ten limbs below 2^57.
+/// Multiply two numbers of five limbs. Returns ten limbs below 2^57.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn product(a: &[__m512i; 5], b: &[__m512i; 5]) -> [__m512i; 10] {
@@ -81,7 +81,7 @@ fn square(a: &[__m512i; 5]) -> [__m512i; 10] {
     c
 }
 
-/// Reduce the ten limbs of a product to five.
+/// Reduce the ten limbs of a product to five limbs of the same number modulo p.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {

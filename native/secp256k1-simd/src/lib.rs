@@ -50,7 +50,7 @@ pub fn recover(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
 
 type Recover = fn(&[Signature]) -> Vec<Option<[u8; 64]>>;
 
-/// The first path that this processor supports and that passes the self-test.
+/// The first SIMD path that this processor supports and that passes the self-test.
 static FAST_PATH: LazyLock<Option<Recover>> = LazyLock::new(|| {
     let paths: [(bool, Recover); 2] = [
         (ifma::is_supported(), |signatures| ifma::recover(signatures, ifma::MIN_SIGNATURES)),
@@ -59,7 +59,7 @@ static FAST_PATH: LazyLock<Option<Recover>> = LazyLock::new(|| {
     paths.into_iter().find(|(is_supported, recover)| *is_supported && passes_self_test(*recover)).map(|(_, path)| path)
 });
 
-/// Return whether a path recovers the keys of sixteen signatures made by libsecp256k1.
+/// Return whether a SIMD path recovers the keys of sixteen signatures made by libsecp256k1.
 fn passes_self_test(recover: Recover) -> bool {
     let (signatures, keys): (Vec<Signature>, Vec<[u8; 64]>) = (1..=2 * LANES as u64).map(signed).unzip();
     recover(&signatures).into_iter().zip(keys).all(|(recovered, key)| recovered == Some(key))

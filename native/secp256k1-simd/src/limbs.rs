@@ -1,8 +1,9 @@
-//! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, as five limbs of 52 bits; a register holds eight limbs.
+//! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, as five limbs of 52 bits. A register holds eight
+//! limbs.
 
 use core::arch::x86_64::*;
 
-/// Signatures per group, one in each lane of a register.
+/// Number of signatures that are recovered together, one in each lane of a register.
 pub const LANES: usize = 8;
 
 pub const PRIME: [u64; 4] = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];

@@ -50,8 +50,8 @@ impl Point {
         self.z = z;
     }
 
-    /// Add a point in the lanes of `present`, negated in the lanes of `negated`. `scale` is a common Z that the
-    /// coordinates of this sum do not include.
+    /// Add the point `other` to this sum in the lanes of `present`. In lanes that are also in `negated`, subtract it.
+    /// The true Z coordinate of this sum is `self.z` times `scale`.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn add(&mut self, other: &Affine, negated: u8, present: u8, scale: Option<&Field>) {
@@ -79,7 +79,7 @@ impl Point {
         }
     }
 
-    /// Add in all lanes. Returns the factor by which Z changed.
+    /// Add the point `other` in all lanes. Returns the factor by which Z changed.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn add_everywhere(&mut self, other: &Affine, negated: u8, scale: Option<&Field>) -> Field {
@@ -103,7 +103,7 @@ impl Point {
         h
     }
 
-    /// Return (x, y), valid in lanes where Z is not zero. `inverse` is the inverse of Z.
+    /// Return the affine coordinates (x, y), valid in lanes where Z is not zero. `inverse` is the inverse of Z.
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn affine(&self, inverse: &Field) -> Affine {
         let square = inverse.squared();
@@ -171,7 +171,7 @@ impl Multiples {
     }
 }
 
-/// One digit for each lane.
+/// One digit of a scalar for each lane.
 pub struct Digits {
     magnitudes: __m512i,
     pub negative: u8,

@@ -16,15 +16,16 @@ use crate::Signature;
 use crate::limbs::{LANES, limbs_of};
 use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
-/// Bits per digit of the factors of R.
+/// Number of bits per digit of the factors of R.
 const POINT_WINDOW: usize = 5;
-/// Number of digits of the factors of R.
+/// Number of digits of each factor of R.
 const POINT_DIGITS: usize = 26;
-/// Bits per digit of the factors of G. More bits need fewer additions, but make the tables too large for the L1 cache.
+/// Number of bits per digit of the factors of G. More bits need fewer additions, but make the tables too large for the
+/// L1 cache.
 const GENERATOR_WINDOW: usize = 10;
 const GENERATOR_DIGITS: usize = 13;
 const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
-/// Lowest bit of the most significant digit.
+/// Position of the lowest bit of the most significant digit, over all factors.
 const MAX_BIT: usize = if POINT_WINDOW * (POINT_DIGITS - 1) > GENERATOR_WINDOW * (GENERATOR_DIGITS - 1) {
     POINT_WINDOW * (POINT_DIGITS - 1)
 } else {
@@ -35,7 +36,7 @@ uint! {
 const BETA: U256 = 0x7ae96a2b657c07106e64479eac3434e99cf0497512f58995c1396c28719501ee_U256;
 }
 
-/// Multiples of G, and of 2^128 G.
+/// Tables with multiples of the generator G, and of 2^128 G.
 static GENERATOR: LazyLock<[FixedMultiples<MULTIPLES>; 2]> = LazyLock::new(|| {
     [U256::ONE, U256::ONE << 128].map(|factor| {
         let secret = SecretKey::from_byte_array(factor.to_be_bytes()).expect("below the order");
@@ -57,7 +58,7 @@ fn coordinates(key: &PublicKey) -> [U256; 2] {
     [U256::from_be_slice(&bytes[1..33]), U256::from_be_slice(&bytes[33..])]
 }
 
-/// Digits of the factors of eight signatures.
+/// Digits of the factors of R and G for eight signatures.
 #[derive(Default)]
 struct Factors {
     point: [[[i64; LANES]; POINT_DIGITS]; 2],
@@ -127,7 +128,8 @@ pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u
     keys
 }
 
-/// Return a bit mask of the lanes with a result, and the points of these lanes.
+/// Recover the keys of eight signatures, one in each lane. Returns a bit mask of the lanes that have a key, and the
+/// keys as points.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn recover_group(xs: &[[u64; 4]; LANES], odd: u8, factors: &Factors) -> (u8, [[[u64; 4]; 2]; LANES]) {
     let x = Field::of(xs);
@@ -172,7 +174,7 @@ fn sum_of_multiples(base: &Affine, factors: &Factors) -> Point {
     sum
 }
 
-/// Return x^3 + 7.
+/// Return x^3 + 7, the square of y on the curve.
 #[target_feature(enable = "avx512f,avx512dq")]
 fn right_side(x: &Field) -> Field {
     x.squared().mul(x).plus(&Field::everywhere(&[7, 0, 0, 0]).loose()).carried()
@@ -198,7 +200,7 @@ mod tests {
     use super::*;
     use crate::signed;
 
-    /// Return the results of libsecp256k1; None where it finds no key.
+    /// Return the public keys that libsecp256k1 recovers; None for signatures without a public key.
     fn expected(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
         let recover_one = |signature: &Signature| {
             let r_s = [signature.r.to_be_bytes::<32>(), signature.s.to_be_bytes::<32>()].concat();

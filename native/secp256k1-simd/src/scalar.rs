@@ -6,7 +6,7 @@ use crate::limbs::PRIME;
 
 uint! {
 pub const ORDER: U256 = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141_U256;
-/// 2^512 modulo the order, which converts a product from Montgomery form.
+/// 2^512 modulo the order of secp256k1. The Montgomery product of a number and this constant is the number times 2^256.
 const SQUARE: U256 = 0x9d671cd581c69bc5e697f5e45bcd07c6741496c20e7cf878896cf21467d7d140_U256;
 /// Constants for splitting a scalar with the curve's endomorphism, lambda times (x, y) = (beta x, y). Two short vectors
 /// (a, b) satisfy a + b lambda = 0: (A1, -B1) and (A2, A1). The last two constants are A1 and B1, each times 2^384 and
@@ -58,7 +58,8 @@ impl Modulus {
     }
 }
 
-/// Return the factors of the generator and of the point R: -digest / r and s / r.
+/// Return the two factors of a public key Q = u G + v R: u = -digest / r for the generator G, and v = s / r for the
+/// point R.
 pub fn factors(digest: U256, s: U256, inverse: U256) -> (U256, U256) {
     let inverse = BY_ORDER.product(inverse, SQUARE);
     let digest = if digest >= ORDER { digest - ORDER } else { digest };
@@ -74,14 +75,15 @@ pub struct Half {
 }
 
 impl Half {
-    /// Convert from two's complement; None when the number does not fit.
+    /// Convert from two's complement; None when the number does not fit into 128 bits.
     fn of(number: U256) -> Option<Self> {
         let is_negative = number.bit(255);
         let size = if is_negative { number.wrapping_neg() } else { number };
         Some(Half { magnitude: size.try_into().ok()?, is_negative })
     }
 
-    /// Return the digits to the base 2^BITS, lowest first. Each digit is between -2^BITS / 2 and 2^BITS / 2.
+    /// Return the digits of this number to the base 2^BITS, lowest first. Each digit is between -2^BITS / 2 and 2^BITS
+    /// / 2.
     pub fn digits<const BITS: usize, const COUNT: usize>(self) -> [i64; COUNT] {
         let mut carry = 0;
         std::array::from_fn(|index| {

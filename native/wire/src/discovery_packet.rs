@@ -15,7 +15,7 @@ pub struct Packet<'a> {
     pub hash: [u8; HASH],
     pub signer: NodeId,
     pub kind: u8,
-    /// One RLP list. Bytes that later protocol versions may append are removed.
+    /// The packet's content: one RLP list. Bytes after the list, which later protocol versions may append, are removed.
     pub data: &'a [u8],
 }
 

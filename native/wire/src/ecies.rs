@@ -13,7 +13,7 @@ const POINT: usize = 65;
 const IV: usize = 16;
 const TAG: usize = 32;
 
-/// Bytes that encryption adds to a message.
+/// Number of bytes that encryption adds to a message.
 pub const OVERHEAD: usize = POINT + IV + TAG;
 
 fn cipher_and_mac(shared: &[u8; 32], iv: &[u8; IV]) -> (Cipher, Hmac<Sha256>) {

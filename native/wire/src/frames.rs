@@ -22,21 +22,21 @@ pub const MAX_MESSAGE: usize = (1 << 24) - 1;
 /// Maximum size in bytes of Hello, the first message.
 pub const FIRST_MESSAGE: usize = 2048;
 
-/// Maximum number of bytes buffered after the first message, until compression is set.
+/// Maximum number of bytes buffered after the first message, until the caller has decided about compression.
 const MAX_WAITING: usize = 1 << 20;
 
-/// The RLP list [0, 0], which every frame header contains.
+/// The RLP list [0, 0], which every RLPx frame header contains.
 const HEADER_DATA: [u8; 3] = [0xc2, 0x80, 0x80];
 
 const DISCONNECT: u8 = 1;
 
-/// Maximum compression ratio: three bytes of Snappy expand to at most 64.
+/// Maximum compression ratio of Snappy: three bytes expand to at most 64.
 const SNAPPY_RATIO: usize = 22;
 
 /// Size in bytes above which a compressed frame is decompressed while it arrives, so that no call takes long.
 const LARGE: usize = 16 << 10;
 
-/// Bytes at the start of a large frame that hold its message id and its decompressed size.
+/// Number of bytes at the start of a large frame that hold its message id and its decompressed size.
 const PREFIX: usize = 16;
 
 /// A message id and its content.
@@ -150,7 +150,7 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
     }
 }
 
-/// The part of a frame that is being read.
+/// The part of an RLPx frame that is being read.
 enum Part {
     /// The header of a frame and the tag of the header.
     Header { bytes: [u8; 32], filled: usize },
@@ -163,7 +163,7 @@ enum Part {
     Large { large: Large, bytes: Tag, filled: usize },
 }
 
-/// A large compressed message.
+/// A large compressed message that is being received.
 struct Large {
     id: u8,
     /// The size after decompression that the message announces.
@@ -171,9 +171,9 @@ struct Large {
     /// The decoder; None for a message that exceeds the size limit of its id. The session drops the bytes of such a
     /// message.
     decoder: Option<Decoder>,
-    /// Compressed bytes that have not arrived.
+    /// Number of compressed bytes that have not arrived yet.
     left: usize,
-    /// Bytes of padding that have not arrived.
+    /// Number of padding bytes that have not arrived yet.
     padding: usize,
 }
 
@@ -207,14 +207,14 @@ pub struct Ingress {
     cipher: Cipher,
     mac: RunningMac,
     part: Part,
-    /// Whether messages are compressed; None until the caller sets this after the first message.
+    /// Whether messages are compressed; None until the caller decides after the first message.
     is_compressed: Option<bool>,
     max_message: usize,
     /// Maximum payload size by message id, for ids with a lower limit than `max_message`.
     max_sizes: HashMap<u8, usize>,
-    /// Bytes received after the first message, until compression is set.
+    /// Bytes received after the first message, kept until the caller decides about compression.
     waiting: Vec<u8>,
-    /// Allocates the payloads of large messages.
+    /// Function that allocates the buffers for the payloads of large messages.
     pub allocate: Allocate,
     /// Buffer for one decrypted piece of a large message.
     piece: Vec<u8>,
@@ -311,7 +311,8 @@ impl Ingress {
         Ok(())
     }
 
-    /// Reads to the end of the current part of the frame, or to the end of the data.
+    /// Reads to the end of the current part of the frame, or to the end of the data. Returns the message if it is
+    /// complete.
     fn read(&mut self, rest: &mut &[u8]) -> Result<Option<Message>> {
         match &mut self.part {
             Part::Header { bytes, filled } => {
@@ -461,7 +462,7 @@ fn check(expected: &Tag, got: &Tag, place: &str) -> Result<()> {
     if bool::from(expected.ct_eq(got)) { Ok(()) } else { Err(Error::at(place, "its authentication code is wrong")) }
 }
 
-/// Moves bytes from `rest` to `space`, as many as fit.
+/// Moves as many bytes as fit from `rest` to `space`. Returns their number.
 fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
     let size = space.len().min(rest.len());
     let (piece, after) = rest.split_at(size);
@@ -470,7 +471,7 @@ fn fill(space: &mut [u8], rest: &mut &[u8]) -> usize {
     size
 }
 
-/// Grows the buffer by doubling, but never beyond the size of the whole body.
+/// Grows the buffer of a frame body by doubling, but never beyond the size of the whole body.
 fn reserve_body(body: &mut Vec<u8>, needed: usize, whole: usize) {
     if body.capacity() < needed {
         let target = needed.max(body.capacity() * 2).min(whole);

@@ -9,19 +9,20 @@ use crate::keys::{self, NodeId};
 use crate::mac::RunningMac;
 use crate::{Error, Result, ecies, rlp};
 
-/// Maximum value in bytes of the size prefix of a message. A larger message is refused before it is read.
+/// Maximum size in bytes of a handshake message, as its size prefix announces. A larger message is refused before it is
+/// read.
 pub const MAX_SIZE: usize = 2048;
 
-/// Random bytes that one handshake needs.
+/// Number of random bytes that one handshake needs.
 pub const ENTROPY: usize = 3 * 32 + 16 + 1 + MAX_PADDING;
 
-/// Minimum padding. It distinguishes EIP-8 messages from older messages of fixed size.
+/// Minimum padding of a handshake message in bytes. It distinguishes EIP-8 messages from older messages of fixed size.
 const MIN_PADDING: usize = 100;
 const MAX_PADDING: usize = MIN_PADDING + 199;
 
 const VERSION: u8 = 4;
 
-/// The random values of one handshake.
+/// The random values of one RLPx handshake.
 struct Entropy {
     ephemeral: SecretKey,
     nonce: [u8; 32],
@@ -73,7 +74,7 @@ fn open(place: &str, secret: &SecretKey, message: &[u8]) -> Result<Vec<u8>> {
     ecies::decrypt(place, secret, sealed, size)
 }
 
-/// Reads the next item of the list, a string of fixed size.
+/// Reads the next item of an RLP list. The item must be a string of N bytes.
 fn list_item<const N: usize>(place: &str, rest: &mut &[u8]) -> Result<[u8; N]> {
     match rlp::item(rest, || place.to_owned())? {
         (false, _, payload) => keys::fixed(place, payload),
@@ -201,7 +202,7 @@ pub struct Answer {
     pub session: Session,
 }
 
-/// Completes the handshake on the side of the recipient.
+/// Answers an auth message: completes the handshake on the side of the recipient.
 pub fn answer(secret: &[u8], auth: &[u8], entropy: &[u8]) -> Result<Answer> {
     let secret = keys::secret(secret)?;
     let entropy = Entropy::new(entropy)?;
@@ -214,7 +215,7 @@ pub fn answer(secret: &[u8], auth: &[u8], entropy: &[u8]) -> Result<Answer> {
     Ok(Answer { remote: request.id, session, ack })
 }
 
-/// Return the claimed node id of an auth message, without verification. This is much cheaper than `answer`.
+/// Return the node id that an auth message claims, without verification. This is much cheaper than `answer`.
 pub fn caller(secret: &[u8], auth: &[u8]) -> Result<NodeId> {
     Ok(Auth::decode(&open("auth", &keys::secret(secret)?, auth)?)?.id)
 }

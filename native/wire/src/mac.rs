@@ -33,7 +33,7 @@ impl RunningMac {
         self.state.update(body);
     }
 
-    /// Returns the tag of the body.
+    /// Returns the tag of the body that was added with `update`.
     pub fn body(&mut self) -> Tag {
         let digest = self.digest();
         self.mix(digest, &digest)

@@ -11,7 +11,7 @@ use crate::{Error, Result, rlp};
 /// Maximum size of a record, in bytes (EIP-778).
 pub const MAX_SIZE: usize = 300;
 
-/// A key and its RLP value.
+/// Key of a node record, and its value as RLP.
 pub type Pair<'a> = (&'a [u8], &'a [u8]);
 
 pub struct Record<'a> {

@@ -6,8 +6,7 @@ use alloy_rlp::{Encodable, Header};
 
 use crate::{Error, Result};
 
-/// Split one RLP item off the front of `rest`. Returns whether the item is a list, the item with its header, and the
-/// payload.
+/// Split one RLP item off the front of `rest`. Returns whether the item is a list, the encoded item, and its payload.
 pub fn item<'a>(rest: &mut &'a [u8], place: impl Fn() -> String) -> Result<(bool, &'a [u8], &'a [u8])> {
     let start = *rest;
     let head = Header::decode(rest).map_err(|cause| Error::at(place(), cause))?;

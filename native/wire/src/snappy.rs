@@ -5,12 +5,12 @@
 
 use std::any::Any;
 
-/// Maximum length in bytes of an element header: a tag and four bytes.
+/// Maximum length in bytes of the header of a Snappy element: a tag and four bytes.
 const MAX_HEAD: usize = 5;
 
 const CORRUPT: &str = "corrupt compressed data";
 
-/// The buffer of one decompressed message. It never grows beyond its allocated size.
+/// The buffer for one decompressed message. It never grows beyond its allocated size.
 #[allow(clippy::len_without_is_empty)]
 pub trait Output: Send {
     fn len(&self) -> usize;
@@ -61,12 +61,12 @@ pub struct Decoder {
     size: usize,
     head: [u8; MAX_HEAD],
     filled: usize,
-    /// Missing bytes of the current Snappy literal.
+    /// Number of bytes of the current Snappy literal that have not arrived.
     literal: usize,
 }
 
 impl Decoder {
-    /// Creates a decoder. `size` is the decompressed size that the message announces.
+    /// Creates a decoder. `size` is the decompressed size that the start of the message announces.
     pub fn new(output: Box<dyn Output>, size: usize) -> Self {
         Decoder { output, size, head: [0; MAX_HEAD], filled: 0, literal: 0 }
     }

@@ -33,7 +33,7 @@ impl Numbers {
         (0..size).map(|_| self.below(256) as u8).collect()
     }
 
-    /// Return the sample with a few random mutations.
+    /// Return a copy of the sample with a few random mutations.
     pub fn spoiled(&mut self, sample: &[u8]) -> Vec<u8> {
         let mut data = sample.to_vec();
         for _ in 0..=self.below(3) {

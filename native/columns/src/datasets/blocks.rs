@@ -1,4 +1,4 @@
-//! blocks: one row per block.
+//! Dataset `blocks`: one row per block.
 
 use alloy_primitives::{B256, U256};
 use ophion_primitives::errors::{Error, Result};

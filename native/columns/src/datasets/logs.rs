@@ -1,4 +1,5 @@
-//! logs, erc20_transfers, erc721_transfers: rows from the receipts, without decoding transactions.
+//! Datasets `logs`, `erc20_transfers` and `erc721_transfers`: rows from the stored receipts, without decoding
+//! transactions.
 
 use alloy_primitives::{B256, U256, b256};
 use ophion_primitives::errors::{Error, Result};
@@ -10,7 +11,7 @@ use crate::tables::column::Kind::{Binary, Fixed, U32, U64};
 use crate::tables::filter::Filter;
 use crate::tables::table::{Row, Spec, Table, wide};
 
-/// keccak256("Transfer(address,address,uint256)").
+/// First topic of ERC-20 and ERC-721 transfers: keccak256("Transfer(address,address,uint256)").
 pub const TRANSFER: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 
 const PLACE: [Spec; 6] = [
@@ -67,7 +68,7 @@ pub fn append(
 ) -> Result<()> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
     let record = snapshot.receipts_record(hash)?.ok_or_else(missing)?;
-    // The header and the transaction hashes are read only when the first log of the block is selected.
+    // Header and transaction hashes of the block. They are read only when the first log of the block is selected.
     let mut block: Option<(u32, u64, Vec<B256>)> = None;
     let mut failure = None;
     visit_logs(record, |log| {

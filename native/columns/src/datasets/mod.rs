@@ -1,4 +1,5 @@
-//! The datasets. `src/ophion/data/datasets.py` documents every column; a test compares both lists.
+//! The datasets and their columns. `src/ophion/data/datasets.py` documents every column. A test checks that Rust and
+//! Python name the same columns.
 
 pub mod blocks;
 pub mod logs;
@@ -52,7 +53,7 @@ impl Dataset {
         ALL.iter().find(|(known, _)| *known == name).map(|(_, dataset)| *dataset)
     }
 
-    /// Whether the rows are state changes, which need no trace of instructions.
+    /// Whether the rows of this dataset are state changes. Such rows are made without a trace of instructions.
     pub fn is_diff(self) -> bool {
         matches!(self, BalanceDiffs | NonceDiffs | CodeDiffs | StorageDiffs)
     }

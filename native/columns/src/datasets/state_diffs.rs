@@ -1,4 +1,4 @@
-//! balance_diffs, nonce_diffs, code_diffs, storage_diffs: changes of each transaction.
+//! Datasets `balance_diffs`, `nonce_diffs`, `code_diffs` and `storage_diffs`: state changes of each transaction.
 
 use alloy_primitives::{Bytes, KECCAK256_EMPTY};
 use ophion_primitives::errors::Result;
@@ -42,7 +42,8 @@ fn start<'t>(table: &'t mut Table, place: &Place, diff: &AccountDiff<'_>) -> Row
     row
 }
 
-/// Append a row if the account has changed. `code` reads the account's code before and after the transaction.
+/// Append a row if the transaction has changed the account. `code` reads the account's code before and after the
+/// transaction.
 pub fn append(
     table: &mut Table,
     dataset: Dataset,
@@ -73,7 +74,8 @@ pub fn append(
             }
         }
         Dataset::CodeDiffs => {
-            // Creating or deleting an account that has no code is not a code change.
+            // A missing account has the hash of empty code. So the creation or deletion of an account without code is
+            // no code change.
             let hashes = [before, after].map(|info| info.map_or(KECCAK256_EMPTY, |info| info.code_hash));
             if hashes[0] != hashes[1] {
                 let (from, to) = code()?;

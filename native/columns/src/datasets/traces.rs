@@ -1,4 +1,5 @@
-//! traces, native_transfers, contracts, address_appearances: rows from the flat traces of re-executed blocks.
+//! Datasets `traces`, `native_transfers`, `contracts` and `address_appearances`: rows from the flat traces of
+//! re-executed blocks.
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use ophion_storage::chain::receipts::StoredLog;
@@ -84,13 +85,13 @@ pub fn appearance_specs() -> Vec<Spec> {
 pub struct TracedRows<'a> {
     pub hash: B256,
     pub number: u32,
-    /// Address that earns the fees.
+    /// Beneficiary of the block: the address that earns its fees.
     pub beneficiary: Address,
     pub chain_id: u64,
     pub filter: &'a Filter,
-    /// Number of trace entries so far.
+    /// Number of trace entries of the block so far.
     pub entries: u32,
-    /// Number of contract creations so far.
+    /// Number of contract creations in the block so far.
     pub creations: u32,
 }
 

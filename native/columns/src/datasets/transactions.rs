@@ -1,4 +1,4 @@
-//! transactions: one row per transaction, with the fields of its receipt.
+//! Dataset `transactions`: one row per transaction, with the fields of its receipt.
 
 use alloy_consensus::transaction::Transaction as _;
 use alloy_primitives::{B256, TxKind};

@@ -8,7 +8,7 @@ use super::levels::{append_run, append_runs, bits_of};
 use super::metadata::{Encoding, PageKind, page_header};
 use crate::tables::column::{Column, Kind};
 
-/// Size of the values at which a page ends, before compression. The value that reaches this size is still in the page.
+/// Maximum size in bytes of the uncompressed values of a page. The value that reaches this size ends the page.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 const LEVEL_BITS: u32 = 1;
 
@@ -19,14 +19,14 @@ pub struct Chunk {
     pub nulls: usize,
     /// Length of the dictionary page, which comes first.
     pub dictionary_bytes: Option<usize>,
-    /// Size of all pages in bytes, with headers, before compression.
+    /// Size of all pages of the column chunk in bytes, with page headers, before compression.
     pub raw_bytes: usize,
-    /// Smallest and greatest value, little-endian. Only columns of whole numbers have a range.
+    /// Smallest and greatest value, little-endian; None unless the column holds whole numbers.
     pub range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Encode the parts of a column, in order. Returns the chunk and the bytes of its pages. With `has_dictionary`,
-/// repeated values are written once.
+/// Encode one column of a row group. `parts` holds this column from each table of the row group, in order. Returns the
+/// chunk's metadata and the bytes of its pages. With `has_dictionary`, repeated values are written once.
 pub fn encode(parts: &[&Column], has_dictionary: bool, zstd: &mut Compressor<'_>) -> Result<(Chunk, Vec<u8>)> {
     let kind = parts[0].kind;
     let mut pages = Pages { bytes: Vec::new(), raw_bytes: 0, zstd };
@@ -79,7 +79,7 @@ impl Pages<'_, '_> {
     }
 }
 
-/// Append all values of one part of a column, in pages of about `MAX_PAGE_BYTES`.
+/// Append all values of one table's column, in pages of about `MAX_PAGE_BYTES`.
 fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
     let mut first = 0;
     while first < part.rows() {
@@ -92,7 +92,7 @@ fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
     Ok(())
 }
 
-/// Return the first row after the page that starts at `first`.
+/// Return the first row after the page that starts at row `first`.
 fn page_end(part: &Column, first: usize) -> usize {
     let size = |row: usize| match (part.kind, part.width()) {
         (Kind::Bool, _) => 1,
@@ -142,7 +142,8 @@ fn append_bits(page: &mut Vec<u8>, bits: impl Iterator<Item = bool>) {
     }
 }
 
-/// Return the length of the definition levels in bytes, followed by the levels: 1 for a value, 0 for null.
+/// Encode the definition levels of some rows: their length in bytes, then one level per row (1 for a value, 0 for
+/// null).
 fn level_section(part: &Column, rows: std::ops::Range<usize>) -> Vec<u8> {
     let mut runs = Vec::new();
     if part.nulls == 0 {
@@ -172,7 +173,7 @@ fn with_length(runs: Vec<u8>) -> Vec<u8> {
     section
 }
 
-/// Return the smallest and the greatest number, so that readers can skip row groups.
+/// Return the smallest and the greatest number of a column, so that readers can skip row groups; None for other types.
 fn range_of(kind: Kind, parts: &[&Column]) -> Option<(Vec<u8>, Vec<u8>)> {
     let number = |bytes: &[u8]| {
         let mut wide = [0; 8];

@@ -2,7 +2,7 @@
 
 use alloy_primitives::map::{Entry, HashMap};
 
-/// Maximum size of a dictionary. A larger dictionary costs readers more than it saves.
+/// Maximum size of a dictionary in bytes. A larger dictionary costs readers more than it saves.
 const MAX_BYTES: usize = 1 << 20;
 /// Number of values to read before a column with mostly distinct values is written without a dictionary.
 const MIN_SAMPLE: usize = 4096;
@@ -18,7 +18,7 @@ pub struct Dictionary<'a> {
 }
 
 impl<'a> Dictionary<'a> {
-    /// Build the dictionary; None if a column gains nothing from it.
+    /// Build the dictionary of a column; None if a dictionary would not make the column smaller.
     pub fn of(values: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let mut found = Dictionary::default();
         for value in values {
@@ -32,7 +32,8 @@ impl<'a> Dictionary<'a> {
     }
 
     fn add(&mut self, value: &'a [u8]) {
-        // Most repetitions follow one another: block number, hash, time.
+        // Compare with the previous value first, because most repetitions are in consecutive rows, such as a block
+        // number.
         if let Some((last, position)) = self.last
             && last == value
         {

@@ -20,7 +20,7 @@ pub struct Encoder {
     fields: Vec<Field>,
     metadata: Vec<(String, String)>,
     groups: Vec<Group>,
-    /// Number of bytes encoded so far.
+    /// Number of bytes of the file encoded so far.
     offset: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use super::thrift::varint;
 
-/// Shortest repetition that becomes a run of its own.
+/// Minimum number of equal values that are encoded as a run.
 const MIN_RUN: usize = 8;
 
 /// Append numbers of `width` bits each, with repeated values as runs.
@@ -10,7 +10,8 @@ pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
     let (mut at, mut packed) = (0, 0);
     while at < values.len() {
         let run = values[at..].iter().take_while(|one| **one == values[at]).count();
-        // A packed group must be whole, unless it is the last, so a run may have to give values to it.
+        // Bit-packed values come in groups of eight. So the first values of a run may have to complete the group before
+        // the run.
         let missing = (8 - (at - packed) % 8) % 8;
         if run < MIN_RUN + missing {
             at += run;
@@ -24,7 +25,7 @@ pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
     append_packed(out, &values[packed..], width);
 }
 
-/// Append one value `count` times.
+/// Append a run: one value that repeats `count` times.
 pub fn append_run(out: &mut Vec<u8>, value: u32, count: usize, width: u32) {
     varint(out, (count as u64) << 1);
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
@@ -62,7 +63,7 @@ pub fn bits_of(max: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Decode the numbers that `append_runs` has encoded.
+    /// Decode `count` numbers of `width` bits that `append_runs` has encoded.
     fn read(mut bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
         let mut found = Vec::new();
         while found.len() < count {

@@ -1,4 +1,4 @@
-//! Page headers and the footer. Field ids and type numbers come from Parquet's Thrift definition.
+//! Encodes page headers and the file footer. Field ids and type numbers come from Parquet's Thrift definition.
 
 use super::chunk::Chunk;
 use super::thrift::{Type, Writer};
@@ -26,17 +26,17 @@ pub enum Encoding {
 pub struct Field {
     pub name: String,
     pub kind: Kind,
-    /// Whether values repeat, so that a dictionary makes the file smaller.
+    /// Whether to encode the column with a dictionary, because its values repeat.
     pub has_dictionary: bool,
 }
 
-/// Place of a column chunk in the file.
+/// Position of a column chunk in the Parquet file.
 pub struct ChunkPlace {
     pub start: u64,
     pub chunk: Chunk,
 }
 
-/// One row group in the file, without the bytes of its chunks.
+/// Metadata of one row group in the file, without the bytes of its column chunks.
 pub struct Group {
     pub rows: usize,
     pub chunks: Vec<ChunkPlace>,
@@ -118,7 +118,7 @@ fn column_schema(out: &mut Writer, field: &Field) {
     });
 }
 
-/// Write the annotation of a type twice: as ConvertedType (field 6) and as LogicalType (field 10).
+/// Write the logical type of a column twice: as ConvertedType (field 6) for old readers, and as LogicalType (field 10).
 fn logical_type(out: &mut Writer, kind: Kind) {
     let unsigned = |out: &mut Writer, converted: i32, bits: i8| {
         out.i32(6, converted);

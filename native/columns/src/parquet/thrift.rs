@@ -1,6 +1,6 @@
 //! Thrift's compact protocol, as far as Parquet's metadata needs it.
 
-/// Types of fields and list items.
+/// Thrift's type numbers of struct fields and list items.
 #[derive(Clone, Copy)]
 pub enum Type {
     I32 = 5,
@@ -12,14 +12,14 @@ pub enum Type {
 
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
-/// Maximum list length that fits into the first byte of a list.
+/// Maximum number of items for which the first byte of a Thrift list also holds the length of the list.
 const MAX_SHORT_LIST: usize = 14;
 
-/// Writes structs, field by field in ascending order.
+/// Writes Thrift structs, field by field in ascending order of field ids.
 #[derive(Default)]
 pub struct Writer {
     pub bytes: Vec<u8>,
-    /// Id of the last written field of the current struct and of each struct around it.
+    /// Ids of the last written fields: one for the current struct, and one for each struct that encloses it.
     last: Vec<i16>,
 }
 
@@ -41,7 +41,7 @@ impl Writer {
         self.header(id, if value { TRUE } else { FALSE });
     }
 
-    /// Write an 8-bit number.
+    /// Write a struct field that holds an 8-bit number.
     pub fn i8(&mut self, id: i16, value: i8) {
         self.header(id, 3);
         self.bytes.push(value as u8);

@@ -11,7 +11,7 @@ pub enum Kind {
     Bool,
     /// Arrow type decimal128(38, 0).
     Decimal,
-    /// Arrow type of byte strings with one fixed length.
+    /// Arrow type fixed_size_binary: byte strings of this length.
     Fixed(usize),
     Binary,
     Text,
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Return the column type after byte strings are converted to hexadecimal text.
+    /// Return the type that the column has after its byte strings are converted to hexadecimal text.
     pub fn in_hex(self) -> Kind {
         if self.is_bytes() { Kind::Text } else { self }
     }
@@ -60,10 +60,11 @@ pub struct Column {
     pub values: Vec<u8>,
     /// Offset of the end of each value, after a leading 0. Only types of varying length have offsets.
     pub offsets: Vec<i32>,
-    /// One bit per row; empty while no value is null.
+    /// Validity bitmap: bit 1 for a value, bit 0 for null. Empty while no value is null.
     pub validity: Vec<u8>,
     pub nulls: usize,
-    /// Whether a value was left out because of `MAX_VALUES_BYTES`. Such a column is not for use.
+    /// Whether the column reached `MAX_VALUES_BYTES` and therefore lacks a value. The caller must not use such a
+    /// column.
     pub is_full: bool,
     rows: usize,
 }
@@ -184,7 +185,7 @@ impl Column {
         }
     }
 
-    /// Return a value of a column of bits.
+    /// Return the value of a row in a column of bits.
     pub fn bit(&self, row: usize) -> bool {
         bit(&self.values, row)
     }

@@ -8,7 +8,7 @@ use ophion_primitives::errors::Result;
 use ophion_rendering::chain::logs::{Limits, LogFilter, candidates};
 use ophion_storage::store::Snapshot;
 
-/// Conditions on rows. Empty lists select everything.
+/// Conditions that select rows. An empty list sets no condition.
 #[derive(Default)]
 pub struct Filter {
     /// Addresses of contracts that emit the logs.
@@ -21,7 +21,7 @@ pub struct Filter {
     pub to: Vec<Address>,
 }
 
-/// Time limit of an index lookup.
+/// Time limit in seconds of a lookup in the log index.
 const INDEX_TIMEOUT_S: f64 = 600.0;
 
 impl Filter {

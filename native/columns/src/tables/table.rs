@@ -40,7 +40,7 @@ impl Table {
         Row { columns: self.columns.iter_mut() }
     }
 
-    /// Return an error if the rows of a block do not fit into the table.
+    /// Return an error if a column has reached its size limit in the rows of block `number`.
     pub fn check_fit(&self, number: u64) -> Result<()> {
         if self.columns.iter().any(|column| column.is_full) {
             return Err(Error::Storage(format!("the rows of block {number} have more than 512 MiB in one column")));
@@ -59,7 +59,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Fill the next column if the caller has requested it.
+    /// Append a value to the row's next column, if the caller has requested this column.
     #[inline]
     pub fn with(&mut self, fill: impl FnOnce(&mut Column)) {
         let column = self.columns.next().expect("no more values than columns");

@@ -14,20 +14,20 @@ use crate::evm::block_environment::Fork;
 /// Types 0 to 2 (legacy, EIP-2930, EIP-1559), which carry no blobs and no authorizations.
 const MAX_PLAIN_TYPE: u8 = 2;
 
-/// Limits of plain transactions. They are valid until the head changes.
+/// Limits that the pool applies to plain transactions. They are valid until the head changes.
 pub struct Bounds {
     pub fork: Fork,
     pub chain_id: u64,
     pub last_type: u8,
     pub max_gas: u64,
     pub base_fee: u128,
-    /// Minimum effective fee per gas.
+    /// Minimum `maxFeePerGas`, or `gasPrice` of a legacy transaction.
     pub min_fee: u128,
-    /// Minimum effective priority fee.
+    /// Minimum of base fee plus `maxPriorityFeePerGas`.
     pub min_price: u128,
-    /// Minimum priority fee that the sender offers.
+    /// Minimum `maxPriorityFeePerGas`.
     pub min_tip: u128,
-    /// Maximum total fee of a transaction: gas limit times price.
+    /// Maximum total fee of a transaction in wei: gas limit times `maxFeePerGas`.
     pub max_total_fee: U256,
     pub max_init_code: usize,
 }

@@ -33,15 +33,15 @@ use crate::evm::deadline_watch::{self, Watching};
 use crate::evm::evm_builder::{self, Evm};
 
 pub struct ExecutionData {
-    /// Database rows that a commit writes.
+    /// Database rows that a commit of this block writes.
     pub effects: Arc<Effects>,
     pub receipts_root: B256,
     pub logs_bloom: Bloom,
     pub gas_used: u64,
     pub blob_gas_used: u64,
     pub requests: Option<Requests>,
-    /// Revert data of each transaction; empty for a transaction that was not reverted. Receipts do not always store
-    /// this data.
+    /// Revert data of each transaction; empty for a transaction that did not revert. Stored receipts do not always
+    /// contain it.
     pub outputs: Vec<Bytes>,
     /// The state after the block.
     pub state: StateData,
@@ -55,7 +55,7 @@ impl ExecutionData {
     }
 }
 
-/// A block being executed.
+/// The execution of a block, from its first system call to its roots.
 pub struct Run {
     pub(super) evm: Evm<CollisionGuard>,
     pub(super) progress: Progress,
@@ -63,13 +63,13 @@ pub struct Run {
     watching: Option<Watching>,
 }
 
-/// A paused run. It has no EVM, because an EVM cannot move to another thread.
+/// A paused block execution. It has no EVM, because an EVM cannot move to another thread.
 pub struct Paused {
     db: ExecDb,
     progress: Progress,
 }
 
-/// Results of the block so far. The database object holds the state changes.
+/// Results of the block's transactions so far. The database object holds the state changes.
 pub(super) struct Progress {
     pub(super) env: BlockEnv,
     pub(super) parent: StateData,
@@ -81,15 +81,15 @@ pub(super) struct Progress {
     keep_revert_data: bool,
 }
 
-/// Reason why a transaction cannot be included at this position.
+/// Reason why a transaction cannot be included at this position of the block.
 pub enum Refusal {
-    /// The transaction is invalid on this state.
+    /// The transaction is invalid on this state, for the given reason.
     Invalid(String),
-    /// The sender's earlier nonces are missing.
+    /// The nonce is too high: transactions of the sender with lower nonces are missing.
     NonceTooHigh,
     /// The transaction needs more gas than the block has left.
     ExceedsGas,
-    /// The transaction was still running at the deadline.
+    /// The transaction was still running at the deadline of the block builder.
     TooLong,
     Fatal(Error),
 }
@@ -136,7 +136,8 @@ impl Run {
         Run::on(db, parent, env, keep_revert_data)
     }
 
-    /// Start a run on a database that the caller has prepared, for example with overrides of a simulated block.
+    /// Start to execute a block on a database that the caller has prepared, for example with overrides of a simulated
+    /// block.
     pub fn on(db: ExecDb, parent: &StateData, env: &BlockEnv, keep_revert_data: bool) -> Result<Self> {
         let progress = Progress {
             env: env.clone(),
@@ -158,18 +159,18 @@ impl Run {
         Ok(run)
     }
 
-    /// Abort transactions that run past the deadline; an aborted transaction has no effect.
+    /// Set a deadline. A transaction that runs past the deadline is aborted and has no effect.
     pub fn watch(&mut self, deadline: Instant) {
         deadline_watch::install(&mut self.evm.instruction);
         self.watching = Some(deadline_watch::until(deadline));
     }
 
-    /// Remove the deadline: the system calls at the end of a block must not be aborted.
+    /// Remove the deadline of `watch`: the system calls at the end of a block must not be aborted.
     pub fn unwatch(&mut self) {
         self.watching = None;
     }
 
-    /// Pause the run and remove its deadline.
+    /// Pause the execution of the block and remove its deadline.
     pub fn pause(self) -> Paused {
         Paused { db: self.evm.ctx.journaled_state.database, progress: self.progress }
     }
@@ -178,7 +179,7 @@ impl Run {
         self.watching.is_some() && deadline_watch::has_expired()
     }
 
-    /// Run one transaction and apply its effects.
+    /// Run one transaction of the block and apply its effects.
     pub fn transact(&mut self, tx: &Tx, sender: Address) -> std::result::Result<(), Refusal> {
         let invalid = |reason: &str| Err(Refusal::Invalid(reason.into()));
         if self.progress.env.fork.has(SpecId::HOMESTEAD) && !tx.is_low_s() {
@@ -304,7 +305,8 @@ impl Run {
         })
     }
 
-    /// Make the steps after the transactions and update the trie. Returns the requests; None before Prague.
+    /// Run the steps that follow the transactions (withdrawals, requests, rewards) and update the trie. Returns the
+    /// requests; None before Prague.
     pub(super) fn end(
         &mut self,
         withdrawals: &[alloy_eips::eip4895::Withdrawal],
@@ -327,12 +329,13 @@ impl Run {
     }
 }
 
-/// Estimated memory in bytes of a changed account or slot: its leaf and its share of the nodes above.
+/// Estimated memory in bytes of a changed account or slot: its trie leaf and its share of the trie nodes above the
+/// leaf.
 const CHANGED_ENTRY: usize = 500;
-/// Estimated memory in bytes for each stored byte of a node that was read.
+/// Estimated bytes of memory per byte of a trie node that was read from the database.
 const READ_BYTE: usize = 3;
 
-/// Return the effects and the resulting state of a database after `update_trie`.
+/// Return the effects of a block and the state after it, from a database on which `update_trie` has run.
 pub(super) fn settled(
     db: ExecDb,
     parent: &StateData,
@@ -350,8 +353,8 @@ pub(super) fn settled(
         && parent.public.is_none()
         && weight > store.state_cache()
     {
-        // Evict written nodes. Otherwise a chain of unwritten blocks, each built on its parent, would keep every node
-        // in memory.
+        // Evict trie nodes that are already in the database. Otherwise a chain of unwritten blocks, each built on its
+        // parent, would keep every trie node in memory.
         trie.evict(written);
         weight = own;
     }
@@ -361,7 +364,7 @@ pub(super) fn settled(
     Ok((Effects { parent_root, state_root, receipts, blob_price, trie, weight, preimages, codes }, state))
 }
 
-/// Execute a complete block. With a deadline, a block that takes longer gives an error.
+/// Execute a complete block. Returns an error if the execution is still running at the optional deadline.
 pub fn execute(
     parent: &StateData,
     env: &BlockEnv,

@@ -1,7 +1,7 @@
-//! Executes runs of empty blocks for development nodes.
+//! Executes sequences of empty blocks for development nodes.
 //!
 //! A test that skips a voting period mines tens of thousands of blocks. Only parent, number, time, randomness and state
-//! root differ between them, so they share one EVM. Slow path: `run::execute` for each block.
+//! root differ between them, so they share one EVM. Slow path: `block_execution::execute` for each block.
 //! tests/unit/dev/test_empty_blocks.py compares both.
 
 use std::sync::Arc;
@@ -18,26 +18,28 @@ use ophion_storage::trie::{Account, Trie};
 use super::block_execution::{Progress, Run, settled};
 use crate::evm::block_environment::BlockEnv;
 
-/// Maximum number of blocks in one `Run`. Each block adds slots that every later trie update of the run visits.
+/// Maximum number of blocks that share one EVM. Each block adds storage slots, and every later trie update visits these
+/// slots.
 const MAX_RUN: usize = 64;
 
-/// Blocks without transactions that follow a committed block.
+/// A sequence of blocks without transactions that follows a committed block.
 pub struct EmptyRun {
     /// Header of the first block, complete except for the state root.
     pub first: Header,
     pub count: usize,
-    /// Seconds between two blocks.
+    /// Seconds between the timestamps of two blocks.
     pub step: u64,
-    /// `mix_hash` is the hash of the parent's hash and this number. None: all blocks have the `mix_hash` of the first.
+    /// If set, the `mix_hash` of each block is keccak256(parent hash, this number). If None, all blocks have the
+    /// `mix_hash` of the first block.
     pub randomness: Option<u32>,
-    /// Total difficulty of the parent.
+    /// Total difficulty of the parent of the first block.
     pub total_difficulty: U256,
     pub rewards: Vec<(Address, U256)>,
 }
 
 impl EmptyRun {
-    /// Execute the blocks. `env` belongs to the first block. Returns the records to commit, oldest first. Returns fewer
-    /// than `count` if a block has other requests (EIP-7685) than the first header.
+    /// Execute the blocks. `env` belongs to the first block. Returns the records to commit, oldest first. Stops early,
+    /// with fewer than `count` records, at a block whose requests (EIP-7685) differ from those of the first header.
     ///
     /// Only every `MAX_RUN`th record holds preimages, so the records must be committed together.
     pub fn execute(
@@ -63,8 +65,9 @@ impl EmptyRun {
         Ok(records)
     }
 
-    /// Execute `count` blocks from `first` on, and make `first` the header of the block after them. Returns None if a
-    /// block has other requests; the records added by this call are then incomplete.
+    /// Execute `count` blocks from `first` on, and make `first` the header of the block after them. Returns the state
+    /// after these blocks. Returns None if the requests of a block differ from the header; the records added by this
+    /// call are then incomplete.
     fn execute_run(
         &mut self,
         count: usize,
@@ -102,7 +105,7 @@ impl EmptyRun {
         }
     }
 
-    /// Add the record of the block `first`, and advance `first` to the next block.
+    /// Add the record of the block with header `first`, and advance `first` to the header of the next block.
     fn push(&mut self, effects: Effects, body: &Arc<BodyData>, records: &mut Vec<Arc<BlockRecord>>) {
         let header = &mut self.first;
         header.state_root = effects.state_root;
@@ -135,7 +138,7 @@ fn randomness(parent: B256, branch: u32) -> B256 {
 }
 
 impl Run {
-    /// Begin the next block of a run of empty blocks (empty_blocks.rs), on the state after the last one.
+    /// Begin the next empty block on the state after the previous block.
     fn begin_empty(&mut self, header: &Header) -> Result<()> {
         self.progress.env.follow(header);
         self.evm.ctx.block = self.progress.env.block();
@@ -148,12 +151,12 @@ impl Run {
         Ok(requests.map(|requests| requests.requests_hash()))
     }
 
-    /// Return the trie after the last block that has ended.
+    /// Return the state trie after the last completed block.
     fn trie(&self) -> &Trie<Account> {
         &self.progress.trie
     }
 
-    /// Return the changes of all blocks of the run, and the state after the last one.
+    /// Return the changes of all blocks of this sequence, and the state after the last block.
     fn into_effects(self) -> Result<(Effects, StateData)> {
         let Progress { env, parent, trie, .. } = self.progress;
         let db = self.evm.ctx.journaled_state.database;

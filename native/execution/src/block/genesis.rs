@@ -21,7 +21,7 @@ pub struct GenesisAccount {
     pub storage: Vec<(U256, U256)>,
 }
 
-/// Put accounts into a database. Returns their trie.
+/// Put accounts into a database. Returns the state trie of these accounts.
 pub fn settle(db: &mut ExecDb, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<Trie<Account>> {
     for account in accounts {
         let (code_hash, code) = coded(account.code);
@@ -36,7 +36,7 @@ pub fn settle(db: &mut ExecDb, accounts: impl IntoIterator<Item = GenesisAccount
     Ok(trie)
 }
 
-/// Build the state of a genesis file on an empty state.
+/// Build the genesis state: add the accounts of a genesis file to an empty state.
 pub fn genesis(empty: &StateData, accounts: impl IntoIterator<Item = GenesisAccount>) -> Result<ExecutionData> {
     let mut db = ExecDb::new(empty.open()?, Ancestors::Canonical);
     let trie = settle(&mut db, accounts)?;

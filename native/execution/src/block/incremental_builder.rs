@@ -27,21 +27,21 @@ pub struct Candidate {
     pub known: Known,
 }
 
-/// Result of `take`. It names candidates by their position.
+/// Result of `IncrementalBuilder::take`. The lists refer to candidates by their index.
 #[derive(Default)]
 pub struct TakeResult {
     pub included: Vec<usize>,
-    /// Candidates that are invalid on this state. No block on this state can include them.
+    /// Candidates that are invalid on this state, with the reason. No block on this state can include them.
     pub skipped: Vec<(usize, String)>,
-    /// Candidates with a nonce gap: lower nonces of the sender are missing.
+    /// Candidates with a nonce gap: transactions of the sender with lower nonces are missing.
     pub early: Vec<usize>,
-    /// Candidates that need more gas than the block has left.
+    /// Candidates that need more gas than is left in the block.
     pub unfit: Vec<usize>,
     /// The candidate that was still running at the deadline.
     pub unfinished: Option<usize>,
     /// Number of candidates processed before gas or time ran out.
     pub seen: usize,
-    /// Whether less gas is left than the smallest transaction needs.
+    /// Whether the block has less gas left than the smallest transaction needs.
     pub is_full: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct IncrementalBuilder {
     content: Content,
 }
 
-/// Transactions of a block under construction.
+/// The transactions of a block under construction, with hash and sender of each.
 #[derive(Default)]
 struct Content {
     txs: Vec<Tx>,
@@ -93,7 +93,7 @@ impl Content {
     }
 }
 
-/// Build a whole block at once. Gives the same block as an `IncrementalBuilder`, but sets up the EVM only once.
+/// Build a whole block at once. The block equals that of an `IncrementalBuilder`, but the EVM is set up only once.
 pub fn build(
     parent: &StateData,
     env: &BlockEnv,
@@ -125,7 +125,7 @@ impl IncrementalBuilder {
         Ok((self, result))
     }
 
-    /// Hash all state changes so far.
+    /// Hash all state changes so far, so that `seal` takes less time.
     pub fn settle(&mut self) -> Result<()> {
         self.run.settle()
     }

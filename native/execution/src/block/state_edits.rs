@@ -10,7 +10,7 @@ use super::block_execution::settled;
 use crate::evm::database::{Ancestors, ExecDb};
 use crate::evm::overrides::AccountOverride;
 
-/// Apply changes to a state. Returns the database rows to commit and the new state.
+/// Apply changes of a development node to a state. Returns the database rows to commit and the new state.
 pub fn edited(state: &StateData, changes: &[&AccountOverride]) -> Result<(Arc<Effects>, StateData)> {
     let mut db = ExecDb::new(state.open()?, Ancestors::Canonical);
     for change in changes {

@@ -14,7 +14,7 @@ use crate::evm::block_environment::BlockEnv;
 use crate::evm::evm_builder;
 
 impl Run {
-    /// Make the system calls at the start of a block.
+    /// Run the system calls at the start of a block.
     pub(super) fn begin(&mut self) -> Result<()> {
         let BlockEnv { fork, parent_hash, parent_beacon_root, .. } = self.progress.env;
         if fork.has(SpecId::PRAGUE) {
@@ -48,7 +48,7 @@ impl Run {
         }
     }
 
-    /// Collect the requests of the block.
+    /// Collect all execution-layer requests of the block (EIP-7685): deposits, withdrawals, consolidations.
     pub(super) fn collect_requests(&mut self) -> Result<Requests> {
         let rules = self.progress.env.rules.clone();
         let mut all = Requests::default();

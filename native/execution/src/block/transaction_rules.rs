@@ -13,10 +13,11 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::evm::block_environment::Fork;
 
-/// Transaction fields that the rules check. Fees have 256 bits here; a decoded envelope has only 128.
+/// The transaction fields that the rules check. Fees have 256 bits here, as in the public tests; a decoded envelope has
+/// only 128.
 pub struct Facts<'a> {
     pub tx_type: u8,
-    /// None for legacy transactions without replay protection (EIP-155).
+    /// Chain id of the transaction; None for legacy transactions without replay protection (EIP-155).
     pub chain_id: Option<u64>,
     pub nonce: u64,
     pub gas_limit: u64,
@@ -61,13 +62,13 @@ pub fn intrinsic_gas(tx: &Facts<'_>, fork: Fork) -> u64 {
     gas.initial_total_gas().max(gas.floor_gas())
 }
 
-/// Return intrinsic gas and floor gas.
+/// Return a transaction's intrinsic gas and its calldata floor gas (EIP-7623).
 pub fn initial_gas(tx: &Facts<'_>, fork: Fork) -> InitialAndFloorGas {
     let (accounts, keys) = (tx.listed_accounts, tx.listed_keys);
     GasParams::new_spec(fork.spec).initial_tx_gas(tx.input, tx.is_create, accounts, keys, tx.authorizations, None)
 }
 
-/// Check all rules; the error names the first broken rule.
+/// Check all stateless rules of a transaction. The error names the first broken rule.
 pub fn check(tx: &Facts<'_>, fork: Fork, chain_id: u64) -> Result<(), String> {
     check_type(tx, fork)?;
     check_signature(tx, fork, chain_id)?;

@@ -29,10 +29,12 @@ pub fn access_list(
     or_refusal(settled(state, env, request, overrides, deadline), |outcome| (AccessList::default(), outcome))
 }
 
-/// Maximum number of rounds. Code that reads its remaining gas may touch other slots in each round and never converge.
+/// Maximum number of runs of a call. Code that reads its remaining gas may touch other slots in each run, so its access
+/// list may never converge.
 const MAX_ROUNDS: u32 = 16;
 
-/// Repeat a call until a run touches exactly the accounts and slots of its access list.
+/// Repeat a call with the access list of the previous run, until a run touches exactly the accounts and slots of the
+/// list.
 fn settled(
     state: &StateData,
     env: &BlockEnv,

@@ -1,9 +1,9 @@
-//! Decides which calls may run on the event loop.
+//! Decides which calls (eth_call) may run on the event loop.
 //!
-//! A contract function that returned quickly is light and may run again on the loop. A slow function is heavy and runs
-//! in a worker thread. A failed attempt is a call on the loop that did not return. Clients can call any number of
-//! unknown functions, so all failed attempts share a small time budget.
-//! When the budget is used up, only functions known to be light run on the loop.
+//! A contract function that returned quickly is light and may run again on the event loop. A slow function is heavy and
+//! runs in a worker thread. A failed attempt is a call on the event loop that did not return in time. Clients can call
+//! any number of unknown functions, so all failed attempts share a small time budget. When the budget is used up, only
+//! functions known to be light run on the event loop.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,16 @@ use std::time::Instant;
 
 use alloy_primitives::Address;
 
-/// Maximum number of functions in each of the two tables, light and heavy. A full table is cleared.
+/// Maximum number of contract functions in each of the two tables, light and heavy. A full table is cleared.
 const MAX_FUNCTIONS: usize = 4096;
-/// Share of the event loop's time that failed attempts may use.
+/// Fraction of the event loop's time that may be spent on calls that do not return in time.
 const SHARE: f64 = 0.05;
-/// Maximum accumulated budget in seconds.
+/// Maximum unused time budget in seconds for calls that do not return in time.
 const MAX_S: f64 = 0.1;
-/// Maximum duration of a light function, in seconds.
+/// Maximum duration in seconds of a call on the event loop. A contract function that takes longer is no longer light.
 const SOON_S: f64 = 0.001;
 
-/// Function selector; shorter inputs are padded.
+/// Selector of a contract function; an input shorter than four bytes is padded.
 type Selector = [u8; 4];
 
 type Function = (Address, Selector);
@@ -32,7 +32,7 @@ fn function(to: Address, input: &[u8]) -> Function {
     (to, name)
 }
 
-/// Light and heavy functions by contract and selector.
+/// Contract functions known to be light or heavy, by contract address and selector.
 #[derive(Default)]
 pub struct CallCostCache {
     known: Mutex<Known>,
@@ -41,7 +41,7 @@ pub struct CallCostCache {
 struct Known {
     light: HashSet<Function>,
     heavy: HashSet<Function>,
-    /// Budget for failed attempts in seconds, at the time `as_of`.
+    /// Remaining time budget in seconds at the time `as_of`, for calls that do not return in time.
     left_s: f64,
     as_of: Instant,
 }
@@ -70,7 +70,7 @@ impl CallCostCache {
         known.light.contains(&function) || (!known.heavy.contains(&function) && known.time_left() > 0.0)
     }
 
-    /// Record whether a finished call was heavy.
+    /// Record whether a finished call was heavy (too slow for the event loop).
     pub fn note(&self, to: &Address, input: &[u8], is_heavy: bool) {
         let (mut known, function) = (self.known(), function(*to, input));
         let Known { light, heavy, .. } = &mut *known;
@@ -82,7 +82,7 @@ impl CallCostCache {
         joined.insert(function);
     }
 
-    /// Record a failed attempt and its duration.
+    /// Record a call on the event loop that did not return in time. Its duration reduces the time budget.
     pub fn wasted(&self, to: &Address, input: &[u8], took_s: f64) {
         let mut known = self.known();
         known.left_s = known.time_left() - took_s;

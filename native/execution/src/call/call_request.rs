@@ -6,7 +6,7 @@ use revm::primitives::hardfork::SpecId;
 use crate::evm::block_environment::{BlockEnv, Fork};
 
 pub struct CallRequest {
-    /// Fields of the call request. The transaction type is chosen later.
+    /// Fields of the call request. `typed` chooses the transaction type.
     pub members: TxEnv,
     pub check_balance: bool,
     pub check_base_fee: bool,
@@ -22,7 +22,7 @@ impl CallRequest {
     }
 }
 
-/// Return the EVM configuration of a block, without the rules that do not apply to calls.
+/// Return the EVM configuration for calls at a block: without the transaction rules that do not apply to calls.
 pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee: bool) -> CfgEnv {
     let mut cfg = env.cfg();
     cfg.tx_chain_id_check = false;
@@ -35,12 +35,12 @@ pub fn cfg(env: &BlockEnv, members: &TxEnv, check_balance: bool, check_base_fee:
     cfg
 }
 
-/// Return whether a call names a gas price.
+/// Return whether a call sets a gas price or a priority fee above zero.
 pub fn has_fees(tx: &TxEnv) -> bool {
     tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0)
 }
 
-/// Choose the latest transaction type that the given fields need and the fork supports.
+/// Set the latest transaction type that the given fields need and the fork supports.
 pub fn typed(mut tx: TxEnv, fork: Fork) -> TxEnv {
     tx.tx_type = if !tx.authorization_list.is_empty() && fork.has(SpecId::PRAGUE) {
         4

@@ -34,7 +34,8 @@ pub fn call(
     or_refusal(outcome, |refused| refused)
 }
 
-/// Run the same call with several inputs. Runs are independent, have the same deadline and share one read cache.
+/// Run the same call with several inputs. Each input runs on the unchanged state. All runs have the same deadline and
+/// share one read cache.
 pub fn call_each(
     state: &StateData,
     env: &BlockEnv,
@@ -52,15 +53,15 @@ pub fn call_each(
     })
 }
 
-/// Run a call on an open state. Returns the output, and the state with its read cache. The output is None if the call
-/// does not return; the function `call` reports the reason.
+/// Run a call on an open database. Returns the database with its read cache, and the output; None if the call reverts,
+/// halts or is rejected. The function `call` also reports the reason.
 pub fn returned(db: ExecDb, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> (ExecDb, Result<Option<Bytes>>) {
     let cfg = call_request::cfg(env, &tx, false, false);
     let (db, outcome) = with_database(db, env, cfg, None, deadline, |evm| run_watched(evm, tx));
     (db, outcome.map(|outcome| outcome.has_returned().then_some(outcome.output)))
 }
 
-/// A cached EVM. It is boxed, because it is large and moves into and out of the cache for each call.
+/// A cached EVM and its fork. The EVM is boxed, because it is large and moves into and out of the cache for each call.
 type CachedEvm = Option<(Fork, Box<Evm>)>;
 
 thread_local! {
@@ -68,7 +69,7 @@ thread_local! {
     static CACHED_EVM: RefCell<CachedEvm> = const { RefCell::new(None) };
 }
 
-/// Make a placeholder for the database of an idle EVM.
+/// Make a placeholder for the database of a cached EVM that runs no call.
 pub fn no_database() -> ExecDb {
     let view = View {
         root: EMPTY_ROOT,
@@ -137,7 +138,7 @@ pub(super) fn with_database<T>(
     (db, outcome)
 }
 
-/// Convert the error of a rejected call to an outcome.
+/// Convert the error of a call that revm rejects to a call outcome. Other errors stay errors.
 pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome) -> T) -> Result<T> {
     match result {
         Err(Error::Refused(reason)) => Ok(refused(CallOutcome::invalid(reason))),
@@ -147,7 +148,7 @@ pub(super) fn or_refusal<T>(result: Result<T>, refused: impl FnOnce(CallOutcome)
 
 type RunResult = std::result::Result<ExecutionResult, EVMError<Error>>;
 
-/// Return the outcome of a run, and empty the journal.
+/// Return the outcome of an EVM run, and empty the EVM's journal.
 pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOutcome> {
     evm.finalize();
     let mut outcome = match result {
@@ -163,8 +164,8 @@ pub(super) fn concluded<I>(evm: &mut Evm<I>, result: RunResult) -> Result<CallOu
     Ok(outcome)
 }
 
-/// Return whether value plus fees exceed any possible balance. revm would overflow with such a call, because revm
-/// multiplies in 128 bits.
+/// Return whether value plus fees of a call exceed any possible balance. revm multiplies in 128 bits, so such a call
+/// would overflow.
 pub fn exceeds_any_balance(tx: &TxEnv) -> bool {
     let blob_gas = tx.blob_hashes.len() as u128 * u128::from(alloy_eips::eip4844::DATA_GAS_PER_BLOB);
     let gas = u128::from(tx.gas_limit).checked_mul(tx.gas_price);

@@ -19,9 +19,9 @@ use super::fast_call::PlainCall;
 use crate::evm::block_environment::BlockEnv;
 use crate::evm::database::{Ancestors, ExecDb};
 
-/// Maximum number of cached accounts and slots, which use less than 1 MB. A full cache is cleared.
+/// Maximum number of accounts and slots in the read cache, which uses less than 1 MB. A full cache is cleared.
 const MAX_READS: usize = 4096;
-/// Maximum input length in bytes of a call that `declined` stores.
+/// Maximum input length in bytes of a call that the field `declined` stores.
 const MAX_DECLINED: usize = 4096;
 
 /// Environment and gas limits of calls at a block.
@@ -38,13 +38,13 @@ pub struct Terms {
 pub struct Latest {
     pub number: u64,
     state: StateData,
-    /// The open state with its read cache. It stays open, because opening a state takes as long as reading an account.
-    /// LMDB cannot reuse the pages of the snapshot until the next block releases the snapshot.
+    /// The open latest state with its read cache. It stays open, because opening a state takes as long as reading an
+    /// account. Meanwhile LMDB cannot reuse the pages of this snapshot. The next block releases it.
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
     pub terms: Option<Terms>,
-    /// The last call that the fast path passed to the slow path. If the same call comes next, the slow path runs it at
-    /// once. Large calls are not stored.
+    /// The last call that the fast path passed to the slow path. If the next request is the same call, the fast path
+    /// does not try it. Large calls are not stored.
     declined: Option<TxEnv>,
 }
 
@@ -65,7 +65,7 @@ impl Latest {
         Some(())
     }
 
-    /// Run a call and return its output.
+    /// Run a call and return its output; None if the slow path must answer.
     pub fn call(&mut self, plain: PlainCall) -> Option<Bytes> {
         let terms = self.terms.as_ref()?;
         let tx = plain.finish(terms.gas, terms.max_gas)?;
@@ -81,7 +81,8 @@ impl Latest {
         let (db, returned) = eth_call::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
         let returned = returned.ok().flatten();
         if db.has_read_console() {
-            // return None, so that the slow path runs the call again and makes the error text
+            // the call has used `console.log`: let the slow path run it again, because only the slow path reports the
+            // printed text
             return None;
         }
         if returned.is_some() {

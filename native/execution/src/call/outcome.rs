@@ -39,7 +39,8 @@ pub fn settled(result: ExecutionResult) -> ExecutionResult {
     }
 }
 
-/// Return status, output and, after a halt, the reason.
+/// Return the status of a finished call, its output, and the reason of a halt. The reason is empty unless the call
+/// halted.
 pub fn summary(result: ExecutionResult) -> (&'static str, Bytes, String) {
     match result {
         ExecutionResult::Success { output, .. } => ("returned", output.into_data(), String::new()),
@@ -70,7 +71,7 @@ fn halt_text(reason: &HaltReason) -> String {
     }
 }
 
-/// Return a reason code for the caller, followed by the reason as text.
+/// Describe why revm rejects a transaction: a code that Python evaluates, a colon, and the reason as text.
 pub fn refusal_text(cause: &InvalidTransaction) -> String {
     use InvalidTransaction as I;
     let code = match cause {

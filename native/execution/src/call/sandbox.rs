@@ -19,7 +19,7 @@ use crate::evm::overrides::overridden;
 
 pub struct Sandbox {
     env: BlockEnv,
-    /// The state of the sandbox; None after a database failure.
+    /// The current state of the sandbox; None after a database failure.
     db: Option<ExecDb>,
     saved: Vec<SavedEntries>,
 }
@@ -52,7 +52,7 @@ impl Sandbox {
         or_refusal(outcome, |refused| refused)
     }
 
-    /// Save the current state. Returns a number for `revert`.
+    /// Save the current state. Returns a number to pass to `revert`.
     pub fn save(&mut self) -> Result<usize> {
         self.saved.push(self.db.as_ref().ok_or_else(failed)?.saved_entries());
         Ok(self.saved.len() - 1)

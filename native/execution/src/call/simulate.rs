@@ -36,7 +36,7 @@ use crate::evm::evm_builder;
 use crate::evm::overrides::{AccountOverride, overridden};
 use crate::evm::precompiles::Precompiles;
 
-/// Address in the logs that represent ether transfers. These logs have the form of ERC-20 logs.
+/// Address that seems to emit the logs of ether transfers. These logs have the form of ERC-20 transfer logs.
 const TRANSFER_EMITTER: Address = address!("eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee");
 const TRANSFER_TOPIC: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
 
@@ -62,7 +62,7 @@ pub struct Rules<'a> {
 /// Result of a simulated call.
 pub struct CallResult {
     pub result: ExecutionResult,
-    /// Logs with their index in the block.
+    /// Logs of the call, each with its index in the block.
     pub logs: Vec<(u64, Log)>,
 }
 
@@ -86,7 +86,7 @@ pub fn simulate(
 ) -> Result<SimulatedData> {
     let mut db = overridden(parent, env, rules.overrides)?;
     for one in rules.overrides {
-        // An empty account counts as nonexistent, even if an override made it empty.
+        // An account without nonce, balance and code counts as nonexistent, even if an override made it empty.
         let is_empty = db.info(&one.address)?.is_some_and(|info| info.is_empty());
         if is_empty && env.fork.has(SpecId::SPURIOUS_DRAGON) {
             db.set_info(&one.address, None)?;
@@ -123,7 +123,7 @@ pub fn simulate(
     Ok(SimulatedData { execution, body, calls: results })
 }
 
-/// Fill in missing nonce, gas and type of a simulated call.
+/// Fill in the nonce, gas and type of a simulated call if they are missing.
 fn complete(
     db: &mut ExecDb,
     env: &BlockEnv,
@@ -205,8 +205,9 @@ fn run_call(
     (db, outcome)
 }
 
-/// Handle the maximum nonce, which revm rejects before it reads the account. If nonces are checked, this nonce is too
-/// high unless the account has the same nonce. If nonces are not checked, the call runs with another nonce.
+/// Handle a transaction with the maximum nonce, which revm rejects before it reads the account. With nonce checks, the
+/// error is "nonce too high", unless the account has the same nonce. Without nonce checks, the call runs with another
+/// nonce.
 fn settle_last_nonce(db: &mut ExecDb, rules: &Rules<'_>, tx: &mut TxEnv) -> Result<()> {
     if tx.nonce < u64::MAX {
         return Ok(());
@@ -340,7 +341,7 @@ fn unsigned_legacy(tx: &TxLegacy) -> Bytes {
 
 // --- logs ----------------------------------------------------------------------------------------
 
-/// Collects logs and ether transfers, and drops the logs and transfers of failed frames.
+/// Collects the logs and ether transfers of a call, and drops those of failed frames.
 struct LogCollector {
     with_transfers: bool,
     frames: Vec<Vec<Log>>,

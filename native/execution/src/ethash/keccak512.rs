@@ -1,7 +1,7 @@
 //! Keccak-512 of short inputs for ethash.
 //!
-//! Computing a cache takes a million dependent hashes of 64 bytes. On processors with `andn` and `rorx`, this
-//! permutation takes three quarters of the time of the `sha3` crate. The tests compare both.
+//! Computing the ethash cache of an epoch takes a million dependent hashes of 64 bytes. On processors with `andn` and
+//! `rorx`, this permutation takes three quarters of the time of the `sha3` crate. The tests compare both.
 
 #[rustfmt::skip]
 const ROUND_CONSTANTS: [u64; 24] = [
@@ -16,7 +16,7 @@ const ROTATIONS: [u32; 25] =
 /// Number of Keccak lanes (64-bit words) absorbed per permutation: 72 bytes.
 const RATE: usize = 9;
 
-/// Hash at most eight lanes (little-endian words of eight bytes) with a single permutation.
+/// Hash at most eight words of eight bytes (little-endian) with a single Keccak permutation.
 #[inline(always)]
 pub fn keccak512(input: impl ExactSizeIterator<Item = u64>) -> [u64; 8] {
     let mut state = [0u64; 25];
@@ -44,7 +44,7 @@ fn permute(state: &mut [u64; 25]) {
             permute_any(state);
         }
         if has_bmi() {
-            // SAFETY: the features were detected above.
+            // SAFETY: the processor features were detected above.
             return unsafe { with_bmi(state) };
         }
     }

@@ -13,7 +13,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::keccak512::{has_bmi, keccak512};
 
 const EPOCH_LENGTH: u64 = 30_000;
-/// Last supported epoch (block 61,440,000), which is also the last in the published size tables. Without a limit, a
+/// Number of supported epochs (blocks below 61,440,000), as many as the published size tables have. Without a limit, a
 /// forged header could request any amount of memory.
 const EPOCHS: u64 = 2048;
 
@@ -26,13 +26,14 @@ const PAGE_BYTES: u64 = 128;
 const CACHE_ROUNDS: usize = 3;
 const PARENTS: u32 = 256;
 const ACCESSES: u32 = 64;
-/// Nonces per search step of a thread. More nonces would exceed the fill buffers of the processor.
+/// Number of nonces that a thread hashes at the same time. More nonces would exceed the line fill buffers of the
+/// processor.
 const ABREAST: usize = 4;
 const MAX_THREADS: usize = 256;
 /// Maximum number of cached epochs. Two caches are in use around an epoch change.
 const MAX_CACHED_EPOCHS: usize = 2;
 
-/// 64 bytes: a cache entry or half a dataset page, as little-endian words.
+/// 64 bytes of the ethash cache or dataset, as little-endian words: a cache entry or half a dataset page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(64))]
 struct Row([u32; 16]);
@@ -68,7 +69,7 @@ fn check_epoch(epoch: u64) -> Result<()> {
     Err(Error::Decode(format!("ethash: epoch {epoch} is beyond the last supported one, {}", EPOCHS - 1)))
 }
 
-/// Return the largest size below `start + growth * epoch` whose number of units is prime.
+/// Return the largest size in bytes below `start + growth * epoch` that is a prime number of units.
 fn size(start: u64, growth: u64, unit: u64, epoch: u64) -> u64 {
     let mut count = (start + growth * epoch) / unit - 1;
     while !is_prime(count) {
@@ -125,7 +126,7 @@ impl Cache {
         Cache { rows, pages }
     }
 
-    /// Derive the two dataset items of each page. The reads for all items are interleaved.
+    /// Derive the two dataset items of each page from the cache. The reads for all items are interleaved.
     #[inline(always)]
     fn derive<const N: usize>(&self, pages: [u32; N]) -> [[Row; 2]; N] {
         let count = self.rows.len() as u32;
@@ -185,7 +186,7 @@ impl Cache {
                 cache.works(seal_hash, nonces)
             }
             if has_bmi() && is_x86_feature_detected!("avx2") {
-                // SAFETY: the features were detected above.
+                // SAFETY: the processor features were detected above.
                 return unsafe { wide(self, seal_hash, nonces) };
             }
         }
@@ -197,7 +198,7 @@ impl Cache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     pub mix: B256,
-    /// The block is valid if this number does not exceed 2^256 / difficulty.
+    /// Result of the ethash function. A block is valid if its result, as a number, does not exceed 2^256 / difficulty.
     pub result: B256,
 }
 
@@ -313,7 +314,7 @@ mod tests {
     use alloy_primitives::b256;
     use alloy_rlp::Decodable;
 
-    /// Blocks 1 and 32 of a public test chain: seal hash, nonce, mix hash; difficulties 131072 and 133056.
+    /// Blocks 1 and 32 of a public test chain: number, difficulty, seal hash, nonce, mix hash.
     const SEALED: [(u64, u64, B256, u64, B256); 2] = [
         (
             1,

@@ -60,7 +60,7 @@ fn eip1283_prices() -> GasParams {
     params
 }
 
-/// Length of `r`, `s` and `v`.
+/// Length in bytes of a signature: `r`, `s` and `v`.
 pub const SIGNATURE_BYTES: usize = 65;
 
 /// EVM settings of a chain.
@@ -68,8 +68,8 @@ pub const SIGNATURE_BYTES: usize = 65;
 pub struct ChainRules {
     pub chain_id: u64,
     pub contract_size_limit: Option<usize>,
-    /// Whether this is a development chain with impersonation: senders may have code (EIP-3607), and a transaction's
-    /// gas has no cap (EIP-7825).
+    /// Whether this is a development chain with impersonation. There, a sender may have code (contrary to EIP-3607),
+    /// and the gas limit of a transaction has no cap (contrary to EIP-7825).
     pub is_relaxed: bool,
     /// On a development chain: signatures (`r`, `s`, `v`) for which ecrecover returns a given address.
     pub signatures: Arc<[([u8; SIGNATURE_BYTES], Address)]>,
@@ -111,15 +111,17 @@ pub struct BlockEnv {
     pub parent_beacon_root: Option<B256>,
     pub parent_hash: B256,
     pub block_hashes: Option<Bytes>,
-    /// Whether BLOCKHASH returns the hash of the number's digits, as the public state tests expect.
+    /// Whether BLOCKHASH returns the Keccak hash of the block number's decimal digits, as the public state tests
+    /// expect.
     pub hashes_of_numbers: bool,
     pub dao_fork: bool,
-    /// Cached configuration for revm; every call needs it.
+    /// Cached revm configuration of this environment. It is cached because every call needs it.
     pub prepared: OnceLock<(CfgEnv, EvmBlock)>,
 }
 
 impl BlockEnv {
-    /// Take the values of a later block whose prices and limits are those of this one.
+    /// Change number, timestamp, parent hash and mix hash to those of a later block. All other values must be the same
+    /// in both blocks.
     pub fn follow(&mut self, header: &Header) {
         (self.number, self.timestamp) = (header.number, header.timestamp);
         (self.parent_hash, self.mix_hash) = (header.parent_hash, header.mix_hash);
@@ -129,7 +131,8 @@ impl BlockEnv {
         }
     }
 
-    /// Check that the blob gas price fits into 128 bits. The limit is e^88, which is just below 2^127.
+    /// Check that the blob gas price fits into 128 bits. The price is about e^(excess / fraction), and e^88 is just
+    /// below 2^127.
     pub fn check_blob_price(&self) -> Result<()> {
         let (excess, fraction) = (self.excess_blob_gas.unwrap_or(0), self.fraction());
         if fraction == 0 {
@@ -141,7 +144,7 @@ impl BlockEnv {
         Ok(())
     }
 
-    /// Return the blob base fee update fraction: the genesis value, or the default of the fork.
+    /// Return the blob base fee update fraction: the value of the genesis file, or the default of the fork.
     fn fraction(&self) -> u64 {
         let default = if self.fork.has(SpecId::PRAGUE) { 5_007_716 } else { 3_338_477 };
         self.blob_fee_fraction.unwrap_or(default)
@@ -161,7 +164,7 @@ impl BlockEnv {
             cfg.set_gas_params(eip1283_prices());
         }
         cfg.limit_contract_code_size = self.rules.contract_size_limit;
-        // `max_blobs_per_tx` limits one transaction. Other code checks the blob limit of the block.
+        // `max_blobs_per_tx` limits one transaction: from Osaka on, to six blobs (EIP-7594).
         cfg.max_blobs_per_tx = self.max_blobs.map(|max| if self.fork.has(SpecId::OSAKA) { max.min(6) } else { max });
         cfg.blob_base_fee_update_fraction = self.blob_fee_fraction;
         if self.rules.is_relaxed {

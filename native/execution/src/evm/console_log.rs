@@ -7,15 +7,15 @@ use alloy_primitives::{Address, address};
 /// The address that `console.log` of Hardhat and Foundry calls.
 pub const CONSOLE: Address = address!("000000000000000000636F6e736F6c652e6c6f67");
 
-/// Number of executions in this process that have read the console's account.
+/// Number of executions in this process that have read the account of `console.log`.
 static READS: AtomicU64 = AtomicU64::new(0);
 
 pub fn note_read() {
     READS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Return a counter that changes when an execution calls the console. After a change, a trace of the execution shows
-/// the text.
+/// Return the number of executions that have called `console.log`. If an execution increases the number, a trace of
+/// this execution contains the printed text.
 pub fn reads() -> u64 {
     READS.load(Ordering::Relaxed)
 }

@@ -41,7 +41,7 @@ pub fn created_address(context: &mut EvmContext, inputs: &CreateInputs) -> Addre
     inputs.created_address(caller.map_or(0, |account| account.info.nonce))
 }
 
-/// Return contract, beneficiary and balance of a SELFDESTRUCT.
+/// Return contract, beneficiary and balance of the SELFDESTRUCT that runs next; None if the stack is empty.
 pub fn inheritance(interpreter: &Interpreter, context: &EvmContext) -> Option<(Address, Address, U256)> {
     let contract = interpreter.input.target_address();
     let heir = interpreter.stack.data().last().map(|top| Address::from_word((*top).into()))?;

@@ -21,12 +21,12 @@ pub struct Entry {
     /// Keccak hash of the address.
     hash: B256,
     info: Option<AccountInfo>,
-    /// Whether the account existed before the block.
+    /// Whether the account existed before this block.
     existed: bool,
     storage_root: B256,
     /// Whether the account changed during the block.
     dirty: bool,
-    /// Whether the account changed since the last `update_trie`.
+    /// Whether the account changed since the trie was last updated (`update_trie`).
     stale: bool,
     /// Whether the account's storage was deleted during this block.
     wiped: bool,
@@ -38,7 +38,7 @@ struct SlotEntry {
     hash: B256,
     /// Value of the slot before the block.
     before: U256,
-    /// Value of the slot at the last `update_trie`.
+    /// Value of the slot when the trie was last updated (`update_trie`).
     synced: U256,
     /// Current value of the slot.
     now: U256,
@@ -59,7 +59,7 @@ pub enum Ancestors {
         hashes: Bytes,
     },
     Canonical,
-    /// Keccak hash of the number's decimal digits, which the public state tests expect.
+    /// BLOCKHASH returns the Keccak hash of the block number's decimal digits, as the public state tests expect.
     OfNumbers,
 }
 
@@ -70,14 +70,15 @@ pub struct ExecDb {
     codes: B256Map<Bytecode>,
     /// Whether an account with storage but without code and nonce was read (create_collision.rs).
     storage_only_account: bool,
-    /// Whether several transactions run as one. If so, SSTORE gas depends on the values before the first transaction.
+    /// Whether the transactions of a call sequence run as one. If so, SSTORE gas depends on the slot values before the
+    /// first transaction.
     counts_from_start: bool,
     reads: usize,
-    /// Whether the console was called (console_log.rs).
+    /// Whether an execution has called `console.log` (console_log.rs).
     read_console: bool,
 }
 
-/// Changes and read cache of an `ExecDb`.
+/// A copy of the state changes and of the read cache of an `ExecDb`.
 pub struct SavedEntries {
     entries: AddressMap<Entry>,
     codes: B256Map<Bytecode>,
@@ -97,23 +98,23 @@ impl ExecDb {
         }
     }
 
-    /// Return whether the console was called.
+    /// Return whether an execution has called `console.log`.
     pub fn has_read_console(&self) -> bool {
         self.read_console
     }
 
-    /// Return a copy of all changes and of the read cache.
+    /// Return a copy of all state changes and of the read cache.
     pub fn saved_entries(&self) -> SavedEntries {
         SavedEntries { entries: self.entries.clone(), codes: self.codes.clone() }
     }
 
-    /// Restore a copy made by `saved_entries`.
+    /// Restore the state changes and the read cache that `saved_entries` returned.
     pub fn restore_entries(&mut self, saved: SavedEntries) {
         self.entries = saved.entries;
         self.codes = saved.codes;
     }
 
-    /// Return the number of accounts and slots in the read cache.
+    /// Return the number of accounts and slots in this database's read cache.
     pub fn reads(&self) -> usize {
         self.reads
     }
@@ -128,12 +129,14 @@ impl ExecDb {
         self.view.nodes_read.load(Ordering::Relaxed)
     }
 
-    /// Let `original_value_of` return slot values before the first transaction (`machine::count_from_start`).
+    /// From now on, `original_value_of` returns the slot values before the first of several transactions that run as
+    /// one (`evm_builder::count_from_start`).
     pub(super) fn count_from_start(&mut self) {
         self.counts_from_start = true;
     }
 
-    /// Return the slot value before the first transaction, if `count_from_start` is set and the slot was read.
+    /// Return the value that a slot had before the first of several transactions that run as one. Returns None unless
+    /// `count_from_start` was called and the slot was read.
     pub fn original_value_of(&self, address: &Address, slot: &U256) -> Option<U256> {
         let known = self.entries.get(address).filter(|_| self.counts_from_start)?.storage.get(slot)?;
         Some(known.before)
@@ -221,7 +224,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Delete an account's storage (override `state`).
+    /// Delete an account's storage, because the `state` override of a call replaces it.
     pub fn wipe_storage(&mut self, address: &Address) -> Result<()> {
         let is_fork = self.view.fork.is_some();
         let entry = self.entry(address)?;
@@ -230,7 +233,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Add to a balance outside of transactions. Does not create an account that would stay empty.
+    /// Add an amount in wei to a balance outside of transactions. Does not create an account that would stay empty.
     pub fn credit(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -240,7 +243,8 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Add to a balance, and create the account even if it stays empty. Rewards before Spurious Dragon need this.
+    /// Add an amount in wei to a balance, and create the account even if it stays empty. Rewards before Spurious Dragon
+    /// need this.
     pub fn credit_touching(&mut self, address: &Address, amount: U256) -> Result<()> {
         let entry = self.entry(address)?;
         let mut info = entry.info.clone().unwrap_or_default();
@@ -291,7 +295,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Apply all changes so far to the trie; may be called repeatedly.
+    /// Apply all state changes so far to the state trie; may be called repeatedly.
     pub fn update_trie(&mut self, trie: &mut Trie<Account>) -> Result<()> {
         let ExecDb { entries, view, .. } = self;
         let mut stale: Vec<&mut Entry> = entries.values_mut().filter(|entry| entry.stale).collect();
@@ -302,8 +306,8 @@ impl ExecDb {
             let deleted = AccountInfo::default();
             let info = match (&entry.info, &view.fork) {
                 (Some(info), _) => info,
-                // Write an empty account instead of removing the entry, because without an entry the account of the
-                // forked chain appears.
+                // Write an empty account instead of removing the entry. Without an entry, later reads would return the
+                // account of the forked chain.
                 (None, Some(_)) => &deleted,
                 (None, None) => {
                     trie.remove(&key, view)?;
@@ -343,7 +347,8 @@ impl ExecDb {
         changed
     }
 
-    /// Return everything that a commit needs besides the trie, and the layers for child blocks.
+    /// Return everything that a commit of the block needs besides the trie, and the state layers on which child blocks
+    /// build.
     pub fn finish(self, trie: &Trie<Account>) -> Result<Changes> {
         let mut preimages = Vec::new();
         let mut changed_entries = 0;
@@ -381,7 +386,8 @@ impl ExecDb {
                 }
             };
             changed_entries += 1;
-            // on a fork, accounts of the forked chain get local records
+            // on a fork, also store the addresses of accounts that exist on the forked chain, because the local
+            // database lacks them
             if account.is_some() && (!entry.existed || is_fork) {
                 preimages.push((entry.hash, address.to_vec()));
             }
@@ -396,14 +402,14 @@ impl ExecDb {
     }
 }
 
-/// Results of a block, without the trie and the receipts.
+/// Results of executing a block, without the trie and the receipts.
 pub struct Changes {
-    /// Number of changed accounts and slots.
+    /// Number of accounts and slots that the block has changed.
     pub changed_entries: usize,
-    /// Addresses of new accounts and keys of new slots, by hash.
+    /// Preimages of hashed keys: addresses of new accounts and keys of new slots.
     pub preimages: Vec<(B256, Vec<u8>)>,
     pub codes: Vec<(B256, Bytes)>,
-    /// This block's layer on top of its parents' layers.
+    /// The layer with the state changes of this block, on top of the layers of its uncommitted ancestors.
     pub layers: Layers,
 }
 
@@ -413,7 +419,8 @@ impl Entry {
         self.stale = true;
     }
 
-    /// Delete the storage. On a fork, a marker slot prevents later reads from falling through to the forked chain.
+    /// Delete the account's storage. On a fork, a marker slot prevents later reads from falling through to the forked
+    /// chain.
     fn wipe(&mut self, is_fork: bool) {
         self.wiped = true;
         self.storage.clear();
@@ -424,7 +431,7 @@ impl Entry {
     }
 }
 
-/// Return hash and analysed code; None for empty code.
+/// Return the hash of contract code, and the code with its jump destinations; None for empty code.
 pub fn coded(code: Bytes) -> (B256, Option<Bytecode>) {
     match code.is_empty() {
         true => (KECCAK256_EMPTY, None),

@@ -25,7 +25,7 @@ use super::context::EvmContext;
 
 /// Gas used between two clock checks. This takes about 10 µs, or 100 µs if every instruction reads the database.
 const INTERVAL: u64 = 8192;
-/// For inputs of at least this size, hashing or analysis takes a noticeable time.
+/// Minimum input size in bytes for which hashing or code analysis takes a noticeable time.
 const LARGE: usize = 16 << 10;
 /// Maximum time to hash or analyse one byte.
 const PER_BYTE: Duration = Duration::from_nanos(4);
@@ -55,19 +55,19 @@ pub fn until(deadline: Instant) -> Watching {
     Watching(())
 }
 
-/// Replace the deadline, and clear the expired flag.
+/// Replace the deadline of this thread, and clear the flag that an earlier call has expired.
 pub fn move_deadline(deadline: Instant) {
     DEADLINE.set(Some(deadline));
     SEEN.set(0);
     EXPIRED.set(false);
 }
 
-/// Return whether a call was aborted since the deadline was set.
+/// Return whether a call of this thread was aborted since the deadline was set.
 pub fn has_expired() -> bool {
     EXPIRED.get()
 }
 
-/// Return whether work that takes `cost` may start. If not, the call expires.
+/// Return whether work that takes `cost` would end before the deadline of this thread. If not, the call is aborted.
 pub fn has_time_for(cost: Duration) -> bool {
     let Some(deadline) = DEADLINE.get() else { return true };
     if !EXPIRED.get() && Instant::now() + cost >= deadline {
@@ -102,7 +102,8 @@ fn look(left: u64) -> InstructionExecResult {
     Ok(())
 }
 
-/// Check the clock before work whose duration depends on a byte count. The count is on the stack at this depth.
+/// Check the clock before an instruction whose duration depends on a byte count. `depth` is the stack position of the
+/// count, from the top.
 fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> InstructionExecResult {
     let size = interpreter.stack.peek(depth).map_or(0, |size| size.saturating_to::<usize>());
     if size > LARGE && !has_time_for(PER_BYTE.saturating_mul(u32::try_from(size).unwrap_or(u32::MAX))) {
@@ -111,7 +112,7 @@ fn tick_for_bytes(interpreter: &Interpreter<EthInterpreter>, depth: usize) -> In
     tick(interpreter)
 }
 
-/// Add the clock check to the instructions that every long run executes, without changing their gas. SSTORE has several
+/// Add the clock check to the instructions that every long run executes. Their gas stays the same. SSTORE has several
 /// variants (evm_builder.rs) and gets no check, because it costs much gas.
 pub fn install(instructions: &mut EthInstructions<EthInterpreter, EvmContext>) {
     let table = instructions.instruction_table_mut();

@@ -44,15 +44,15 @@ pub fn db<I>(evm: &mut Evm<I>) -> &mut ExecDb {
     evm.ctx.db_mut()
 }
 
-/// Let the EVM treat several transactions as one, so that SSTORE gas depends on the values before the first
-/// transaction.
+/// Let the EVM run several transactions as one, so that SSTORE gas depends on the slot values before the first of them.
 pub fn count_from_start<I>(env: &BlockEnv, evm: &mut Evm<I>) {
     evm.ctx.db_mut().count_from_start();
     let sstore = if env.fork.is_constantinople { sstore_from_start::<true> } else { sstore_from_start::<false> };
     evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore), 0);
 }
 
-/// Run SSTORE with net gas metering (EIP-1283). The prices are in block_environment.rs. Istanbul uses the same rule (EIP-2200).
+/// Run SSTORE with net gas metering (EIP-1283). The prices are in block_environment.rs. Istanbul uses the same rule
+/// (EIP-2200).
 fn sstore_eip1283<W: InterpreterTypes, H: Host + ?Sized>(
     context: InstructionContext<'_, H, W>,
 ) -> InstructionExecResult {

@@ -13,11 +13,11 @@ pub struct AccountOverride {
     pub balance: Option<U256>,
     pub nonce: Option<u64>,
     pub code: Option<Bytes>,
-    /// Slots and values that replace the whole storage of the account.
+    /// Slots and values that replace the whole storage of the account (override `state`).
     pub state: Option<Vec<(U256, U256)>>,
-    /// Slots and values that replace single slots of the account.
+    /// Slots and values that replace single slots of the account (override `stateDiff`).
     pub state_diff: Option<Vec<(U256, U256)>>,
-    /// New address of the precompiled contract (`movePrecompileToAddress`).
+    /// New address of the precompiled contract at this account's address (`movePrecompileToAddress`).
     pub precompile_target: Option<Address>,
 }
 
@@ -47,7 +47,7 @@ impl AccountOverride {
     }
 }
 
-/// Open a state and apply overrides.
+/// Open a state and apply the account overrides of a call.
 pub fn overridden(state: &StateData, env: &BlockEnv, overrides: &[&AccountOverride]) -> Result<ExecDb> {
     let mut db = ExecDb::new(state.open()?, env.ancestors());
     for one in overrides {

@@ -20,7 +20,7 @@ pub struct Precompiles {
     /// Original address of each moved precompiled contract, by its new address.
     moved: AddressMap<Address>,
     removed: AddressSet,
-    /// Results of ecrecover that a development chain has set.
+    /// On a development chain: signatures and the address that ecrecover returns for each.
     signatures: Arc<[([u8; SIGNATURE_BYTES], Address)]>,
 }
 
@@ -38,12 +38,13 @@ impl Precompiles {
         }
     }
 
-    /// Use the ecrecover results of another environment.
+    /// Replace the ecrecover results of development chains by those of another environment.
     pub fn use_signatures_of(&mut self, env: &BlockEnv) {
         self.signatures = env.rules.signatures.clone();
     }
 
-    /// Apply overrides. An overridden precompiled contract is removed, unless it was moved.
+    /// Return the precompiled contracts after account overrides. An override removes the precompiled contract from its
+    /// address. A moved contract is then available at its new address.
     pub fn overridden(env: &BlockEnv, overrides: &[&AccountOverride]) -> Result<Self> {
         let mut precompiles = Precompiles::of(env);
         for one in overrides {
@@ -65,8 +66,8 @@ impl Precompiles {
         Ok(precompiles)
     }
 
-    /// Run the precompiled contract with this original address. The contract cannot be interrupted, so it does not
-    /// start if the remaining time may be too short.
+    /// Run the precompiled contract whose original address is `home`. The contract cannot be interrupted, so it does
+    /// not start if the remaining time may be too short.
     fn run_at_home(
         &mut self,
         context: &mut EvmContext,
@@ -90,8 +91,8 @@ impl Precompiles {
 }
 
 impl Precompiles {
-    /// Return the ecrecover result that a development chain has set for this signature. The input is a hash, then `v`,
-    /// `r` and `s`.
+    /// Return the address that a development chain has set as the ecrecover result of this signature; None if there is
+    /// no such signature. The input is a hash, then `v`, `r` and `s`.
     fn given_signer(&self, input: &[u8], gas_limit: u64) -> Option<InterpreterResult> {
         let mut signature = [0; SIGNATURE_BYTES];
         signature[..64].copy_from_slice(input.get(64..128)?);
@@ -110,8 +111,9 @@ fn is_low(address: &Address) -> bool {
     address[..18].iter().all(|byte| *byte == 0)
 }
 
-/// Return an upper bound of the duration on a slow machine. Only signer recovery, hashes and copies have a realistic
-/// bound. The bound of curve, exponentiation and polynomial contracts is so long that only worker threads run them.
+/// Return an upper bound of a precompiled contract's duration on a slow machine. Only signer recovery, hashes and
+/// copies have a realistic bound. The bound of curve, exponentiation and polynomial contracts is so long that only
+/// worker threads run them.
 fn longest(home: &Address, size: usize) -> Duration {
     let nanoseconds = match u16::from_be_bytes([home[18], home[19]]) {
         1 => 200_000,

@@ -45,7 +45,7 @@ fn indexes(post: &Value) -> String {
     format!("[data {}, gas {}, value {}]", at("data"), at("gas"), at("value"))
 }
 
-/// Run one case. Returns the difference from the expectation; None if the case passes.
+/// Run one case of a public state test. Returns the difference from the expectation; None if the case passes.
 fn run_one(case: &Value, post: &Value, fork: Fork) -> Result<Option<String>> {
     let parent = pre_state(member(case, "pre")?)?;
     let env = block_env(member(case, "env")?, fork)?;

@@ -57,14 +57,14 @@ fn member<T: FromStr>(value: &Value, key: &str) -> Checked<T> {
     text.parse().map_err(|_| format!("'{key}' is not what it should be"))
 }
 
-/// Sender and intrinsic gas of a valid transaction.
+/// Sender and intrinsic gas of a transaction that passed all checks.
 struct Valid {
     sender: Address,
     gas: u64,
 }
 
-/// Compare a result with the expectation. Returns None if both are equal, else the difference. An error means that the
-/// test cannot be read.
+/// Compare the result of decoding a transaction with the expectation of the test. Returns None if both are equal, else
+/// the difference. An error means that the test file cannot be read.
 fn compare(expected: &Value, hash: B256, got: Checked<Valid>) -> Checked<Option<String>> {
     if let Some(exception) = expected.get("exception") {
         let unexpected = |valid: Valid| format!("expected refused: {exception}, got accepted from {}", valid.sender);
@@ -85,7 +85,7 @@ fn compare(expected: &Value, hash: B256, got: Checked<Valid>) -> Checked<Option<
     })
 }
 
-/// A transaction of any type with 256-bit fields.
+/// A decoded transaction of any type, with 256-bit fees.
 #[derive(Default)]
 struct WideTx {
     tx_type: u8,

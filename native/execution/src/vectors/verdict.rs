@@ -5,7 +5,7 @@ use crate::evm::block_environment::Fork;
 /// Result of one case: name, fork with indexes, whether the case passed (None: skipped), expected and actual result.
 pub type Verdict = (String, String, Option<bool>, String);
 
-/// Return the fork for a name in the tests.
+/// Return the fork for a fork name of the public tests; None if Ophion does not know the name.
 pub fn fork_named(name: &str) -> Option<Fork> {
     let ours = match name {
         "Frontier" => "frontier",

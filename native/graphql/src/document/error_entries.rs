@@ -6,12 +6,12 @@ use super::shape::line_and_column;
 pub const MAX_ERRORS: usize = 50;
 const MAX_MESSAGE_LENGTH: usize = 1_000;
 
-/// One entry of `errors`.
+/// One entry of `errors` in a GraphQL response.
 #[derive(Debug)]
 pub struct Entry {
     pub message: String,
     pub place: Option<(usize, usize)>,
-    /// The path of the field that failed, as JSON text.
+    /// Path of the failed field as JSON text.
     pub path: Option<String>,
     pub code: Option<(i64, String)>,
     /// Output of a reverted call, or the position of a wrong parameter.
@@ -24,7 +24,7 @@ impl Entry {
         Entry { message, place, path: None, code: None, data: None, classification: "ValidationError" }
     }
 
-    /// Return the error of a request that is rejected because of its cost.
+    /// Return the error entry of a request that is rejected because of its cost.
     pub fn aborted(message: String) -> Self {
         Entry { message, place: None, path: None, code: None, data: None, classification: "ExecutionAborted" }
     }

@@ -14,7 +14,7 @@ pub enum Kind {
     Boolean,
     Text,
     CallData,
-    /// A log filter: FilterCriteria (with a block range) or BlockFilterCriteria (without).
+    /// Argument type of a log filter: FilterCriteria (with a block range) or BlockFilterCriteria (without).
     Filter,
     Addresses,
     TopicRow,

@@ -1,4 +1,4 @@
-//! Documents and their errors.
+//! GraphQL documents: shape, plan and error entries.
 
 pub mod error_entries;
 pub mod fields;

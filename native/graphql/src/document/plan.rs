@@ -1,4 +1,4 @@
-//! Plans: operations with all parts precomputed that do not depend on values.
+//! Plans: GraphQL operations in which everything is precomputed that does not depend on values.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ pub enum Written {
     Absent,
     Null,
     Boolean(bool),
-    /// Index of a literal. Documents of the same shape may have different literals at this index.
+    /// A number literal, by its index among the literals of the document. A document of the same shape may have another
+    /// number at this index.
     NumberAt(usize),
     TextAt(usize),
     Number(String),
@@ -23,7 +24,7 @@ pub enum Written {
     Variable(usize),
     List(Vec<Written>),
     Object(Vec<(String, Written)>),
-    /// A literal whose type no argument of the schema has.
+    /// An enum value. No argument of the schema accepts it.
     Enum(String),
     Fraction(String),
 }
@@ -36,7 +37,7 @@ pub struct Argument {
     pub written: Written,
     /// Response keys from the root to the field.
     pub path: Arc<str>,
-    /// Position of the argument in the text, or of the field if the argument is absent.
+    /// Position of the argument in the document, or of its field if the argument is absent.
     pub at: usize,
 }
 
@@ -60,7 +61,7 @@ pub struct Node {
     /// Index of the field's first argument in the plan.
     pub first_argument: usize,
     pub is_nullable: bool,
-    /// Whether this is a list in which a failed item becomes null and the other items stay.
+    /// Whether the field's value is a list in which a failed item becomes null and the other items stay.
     pub has_nullable_items: bool,
     /// Name of the type that has the field.
     pub type_name: Box<str>,
@@ -76,12 +77,12 @@ pub struct Plan {
     pub needs: Needs,
     /// Document and operation of an introspection query; None for other documents.
     pub introspection: Option<(Arc<Valid<ExecutableDocument>>, Shared<Operation>)>,
-    /// Estimated number of introspected values.
+    /// Estimated number of values that the introspection fields of the query return.
     pub introspected: usize,
     /// Whether several selections with arguments share a response key. With other literals, these selections might
     /// conflict.
     pub is_fragile: bool,
-    /// Number of fields after spreading fragments.
+    /// Number of fields of the plan, after expanding fragments.
     pub fields: usize,
 }
 

@@ -1,6 +1,7 @@
 //! Builds plans of validated operations.
 //!
-//! Spreads fragments, merges selections with the same key, evaluates conditions and precomputes JSON keys.
+//! The planner expands fragments, merges selections with the same response key, evaluates conditions and precomputes
+//! JSON keys.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::kinds::Kind;
 use super::plan::{Argument, Needs, Node, Plan, Variable, Written};
 use super::shape::Literal;
 
-/// A valid document that exceeds a limit.
+/// Reason why a valid document is rejected: it exceeds a limit.
 #[derive(Debug)]
 pub enum Refusal {
     Fields(usize),
@@ -58,14 +59,14 @@ fn conditional(set: &SelectionSet) -> bool {
 pub struct Planner<'a> {
     pub document: &'a Arc<Valid<ExecutableDocument>>,
     pub operation: &'a Shared<Operation>,
-    /// Literals of the text; None if the plan is not shared.
+    /// Literals of the document; None if other documents do not share its plan.
     pub literals: Option<&'a [Literal]>,
     pub limits: &'a Limits,
     /// Returns the value of a Boolean variable in a condition.
     pub condition: &'a dyn Fn(&str) -> bool,
 }
 
-/// Selections with one response key.
+/// Selections with the same response key.
 struct Group<'a> {
     fields: Vec<&'a Shared<Selected>>,
 }
@@ -140,7 +141,7 @@ impl<'a> Planner<'a> {
         groups.into_iter().map(|(name, group)| self.node(type_name, name, &group, path, depth, draft)).collect()
     }
 
-    /// Collect the selections of a set by response key, in order of first mention. Fragments are expanded.
+    /// Group the selections of a selection set by response key, in order of first occurrence. Fragments are expanded.
     fn collect(
         &self,
         set: &'a SelectionSet,
@@ -230,7 +231,8 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Count introspected values. The values in a list are multiplied by the estimated number of items.
+    /// Count the introspected values of a selection. The values in a list are multiplied by the estimated number of
+    /// items.
     fn introspect(&self, set: &SelectionSet, times: usize, total: &mut usize) -> Result<(), Refusal> {
         for selection in &set.selections {
             *total = total.saturating_add(times);
@@ -283,8 +285,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Return the arguments in schema order. Absent arguments are included, because the executor finds arguments by
-    /// index.
+    /// Append all arguments of a field to the plan, in schema order. Absent arguments are included, because the
+    /// executor finds arguments by index.
     fn arguments(&self, selected: &Selected, path: &Arc<str>, at: usize, draft: &mut Draft) {
         for definition in &selected.definition.arguments {
             let given = selected.arguments.iter().find(|argument| argument.name == definition.name);

@@ -5,7 +5,7 @@
 
 /// Cache key and literals of a document.
 pub struct Shape {
-    /// The text with every number as `0` and every string as `""`.
+    /// Cache key: the document with every number as `0` and every string as `""`.
     pub key: Vec<u8>,
     pub literals: Vec<Literal>,
     pub longest_name: usize,
@@ -14,7 +14,7 @@ pub struct Shape {
     pub is_plain: bool,
 }
 
-/// Position of a literal in the text: a number, or the content of a string.
+/// Start and end of a literal in the document: a number, or the content of a string.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Literal {
     pub start: usize,

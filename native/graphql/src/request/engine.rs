@@ -28,9 +28,9 @@ const MAX_CACHED_DOCUMENTS: usize = 512;
 const MAX_CACHED_TEXT_BYTES: usize = 16 * 1024;
 /// Maximum estimated memory of the cache, in bytes. A larger cache is cleared.
 const MAX_CACHED_BYTES: usize = 32 << 20;
-/// Estimated memory per byte of parsed text.
+/// Estimated bytes of memory per byte of a cached document's text.
 const TEXT_BYTE: usize = 40;
-/// Estimated memory per field of a plan. With fragments, few bytes can become many fields.
+/// Estimated bytes of memory per field of a cached plan. With fragments, few bytes of text can become many fields.
 const FIELD: usize = 250;
 const MAX_NAME_LENGTH: usize = 256;
 /// Maximum number of introspected values that are resolved on the event loop.
@@ -63,18 +63,18 @@ impl Kept {
 /// A validated document.
 pub struct Compiled {
     document: Arc<Valid<ExecutableDocument>>,
-    /// Literals of the parsed text.
+    /// Literals of the document from which this plan was made.
     literals: Vec<Literal>,
     plans: Mutex<Vec<(Option<String>, Arc<Plan>)>>,
     is_kept: bool,
     /// Whether the document was too expensive for the event loop.
     pub is_heavy: AtomicBool,
-    /// Length of the last response, as an estimate for the next response.
+    /// Length of the last response in bytes, as an estimate for the next response.
     last_bytes: AtomicUsize,
     is_shared: bool,
 }
 
-/// A request ready to run.
+/// A GraphQL request ready to run.
 pub struct Query {
     pub plan: Arc<Plan>,
     pub compiled: Arc<Compiled>,
@@ -85,7 +85,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Return the document, and the position in it that corresponds to a position in the plan.
+    /// Return the document of this request, and the position in it that corresponds to position `at` of the document
+    /// from which the plan was made.
     pub fn place(&self, at: usize) -> (&str, usize) {
         (&self.text, moved(at, &self.compiled.literals, &self.literals))
     }
@@ -98,7 +99,7 @@ impl Query {
         self.compiled.is_heavy.store(true, Ordering::Relaxed);
     }
 
-    /// Return the initial buffer size: slightly more than the last response.
+    /// Return the initial size in bytes of the response buffer: slightly more than the last response.
     pub fn expected_bytes(&self) -> usize {
         let last = self.compiled.last_bytes.load(Ordering::Relaxed);
         512.max(last + last / 8)
@@ -126,7 +127,7 @@ impl Engine {
         Ok(Engine { schema, implementers, limits, max_tokens, kept: Mutex::default() })
     }
 
-    /// Validate a request completely. Only the content of the chain can cause further errors.
+    /// Validate a request completely. After this, only the content of the chain can cause errors.
     pub fn prepare(&self, text: String, operation: Option<&str>, variables: Option<&str>) -> Refused<Query> {
         let shape = shape_of(&text);
         if shape.longest_name > MAX_NAME_LENGTH {
@@ -248,7 +249,7 @@ impl Engine {
     }
 }
 
-/// Return a cache key that differs from the key of every shape.
+/// Return the cache key of a document that shares its plan with no other document. No shape has this key.
 fn exact_key(text: &str) -> Vec<u8> {
     [b"\0", text.as_bytes()].concat()
 }
@@ -282,7 +283,7 @@ mod tests {
         (kept.documents.len(), kept.bytes, plans.sum())
     }
 
-    /// Return a document of some hundred bytes whose fragments expand to more than a thousand fields.
+    /// Return a document of a few hundred bytes whose fragments expand to more than a thousand fields.
     fn wide(operations: usize, salt: usize) -> String {
         let spread =
             |from: &str| (0..10).map(|at| format!("a{at}:block(number:{salt}){{...{from}}}")).collect::<String>();

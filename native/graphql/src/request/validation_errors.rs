@@ -9,7 +9,7 @@ use crate::document::error_entries::{Entry, MAX_ERRORS};
 use crate::document::shape::line_and_column;
 use crate::values::sources::{Source, Unfit};
 
-/// Return the errors of a document.
+/// Return the error entries of an invalid document.
 pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &str) -> Vec<Entry> {
     let mut entries = Vec::new();
     let has_unknown_type = found.iter().any(|one| one.error.unstable_error_name() == Some("UndefinedDefinition"));
@@ -188,14 +188,14 @@ fn holds(span: Option<SourceSpan>, at: usize) -> bool {
     span.is_some_and(|span| span.offset() <= at && at < span.end_offset())
 }
 
-/// Context of a position in a document.
+/// The fields and arguments around a position in a document.
 #[derive(Default)]
 struct Around<'d> {
     /// Response keys from the root to this position.
     path: Vec<&'d str>,
-    /// Whether the innermost field has selections.
+    /// Whether the innermost field that contains this position has selections.
     has_selections: bool,
-    /// Arguments of the innermost field at this position.
+    /// Arguments of the innermost field that contains this position.
     arguments: &'d [Shared<Argument>],
     /// The argument that contains this position.
     argument: Option<&'d Shared<Argument>>,

@@ -1,4 +1,4 @@
-//! Accounts at a block.
+//! Writes the fields of accounts at a block.
 
 use std::rc::Rc;
 
@@ -13,10 +13,10 @@ use crate::document::plan::Node;
 use crate::values::value::Value;
 
 pub const STATE_MISSING: (i64, &str) = (-32008, "Initial sync is still in progress");
-/// Maximum number of states that one request holds open.
+/// Maximum number of states (one per block) that one request holds open.
 const MAX_OPEN_STATES: usize = 8;
 
-/// Address and state of an account.
+/// An account, and the block whose state is used.
 pub struct Account<'a> {
     pub address: Address,
     pub block: Rc<Loaded<'a>>,
@@ -50,7 +50,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Write an account. The state of the account is opened only if a field needs it.
+    /// Write an account as JSON. The state of the account is opened only if a field needs it.
     pub fn account_object(&mut self, node: &'a Node, account: &Account<'a>) -> Written {
         self.inside(node, |run| run.object(&node.children, |run, node| run.account_field(node, account)))
     }
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Return the block whose state is used: the block that an argument names, or else the block of the account.
+    /// Return an account at the block that an argument names, or else at the block of the enclosing object.
     pub fn account_at(
         &mut self,
         node: &'a Node,

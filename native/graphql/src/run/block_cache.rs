@@ -1,4 +1,4 @@
-//! Block cache of one request; parts of a block are read on demand.
+//! Block cache of one request. Transactions, receipts and ommers of a block are read only when a field needs them.
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
@@ -34,17 +34,17 @@ pub struct Receipts {
     pub logs_before: Vec<usize>,
 }
 
-/// Position of a log.
+/// Position of a log in its transaction and in its block.
 #[derive(Clone, Copy)]
 pub struct LogPlace {
     pub transaction: usize,
-    /// Index of the log in its transaction.
+    /// Index of the log among the logs of its transaction.
     pub inner: usize,
-    /// Index of the log in its block.
+    /// Index of the log among the logs of its block.
     pub index: usize,
 }
 
-/// A transaction that was decoded with its whole block or alone.
+/// A decoded transaction: one of a completely decoded block, or one that was decoded alone.
 pub enum Decoded<'t> {
     Shared(&'t Tx),
     Alone(Rc<Tx>),
@@ -109,12 +109,12 @@ impl<'a> Loaded<'a> {
         })
     }
 
-    /// Return hash and sender of each transaction; empty for ommers.
+    /// Return hash and sender of each transaction of the block; empty for an ommer.
     pub fn known(&self) -> Result<&[Known]> {
         Ok(&self.record()?.0)
     }
 
-    /// Return the RLP of everything after the header.
+    /// Return the RLP of the block after the header.
     pub fn payload(&self) -> Result<&'a [u8]> {
         Ok(self.record()?.1)
     }
@@ -123,7 +123,7 @@ impl<'a> Loaded<'a> {
         kept(&self.body, || body::decode_body(self.payload()?))
     }
 
-    /// Return a transaction. `alone` means that the request needs no other transaction of the block.
+    /// Return a transaction of the block. `alone` means that the request needs no other transaction of the block.
     pub fn transaction(&self, index: usize, alone: bool) -> Result<Decoded<'_>> {
         if !alone || self.body.get().is_some() {
             return self.body()?.txs.get(index).map(Decoded::Shared).ok_or_else(|| self.incomplete());
@@ -170,8 +170,8 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// Recently read blocks, cached because neighbouring blocks refer to each other. The limit bounds the memory of long
-/// ranges.
+/// The last blocks that the request has read, cached because neighbouring blocks refer to each other. At most
+/// `MAX_BLOCKS` blocks stay, so that a long range of blocks uses little memory.
 #[derive(Default)]
 pub struct RecentBlocks<'a> {
     known: HashMap<B256, Rc<Loaded<'a>>>,

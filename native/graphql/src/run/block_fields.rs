@@ -1,4 +1,4 @@
-//! Blocks, withdrawals and logs.
+//! Writes the fields of blocks and withdrawals.
 
 use std::rc::Rc;
 
@@ -150,7 +150,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Return the base fee of the next block, read from the stored next block or predicted by the node.
+    /// Return the base fee of the block after `block`: from the stored next block, or as the node predicts it if
+    /// `block` is the head. None before London and for blocks that are not canonical.
     fn next_base_fee(&mut self, block: &Loaded<'_>) -> Result<Option<u64>, Stop> {
         if block.hash == self.inputs.head.0 {
             return Ok(self.inputs.next_base_fee);

@@ -6,7 +6,7 @@ use ophion_primitives::json::{data, decimal, list, quantity, wide};
 use super::plan_execution::{Run, Stop, TOO_LONG, Written};
 use crate::document::error_entries;
 
-/// Bytes per cost unit: a field costs one unit, and each further word of a long value costs one more.
+/// Number of bytes per cost unit: a field costs one unit, and each further 32 bytes of a long value cost one more.
 const WORD: usize = 32;
 
 impl Run<'_> {
@@ -18,7 +18,8 @@ impl Run<'_> {
         error_entries::text(&mut self.out, text);
     }
 
-    /// Write a `Long`, or an `Int` that later schemas declare as `Long`.
+    /// Write a `Long`, in hex or decimal as configured. An `Int` that later schemas declare as `Long` is written the
+    /// same way.
     pub fn integer(&mut self, value: u64) -> Written {
         if self.inputs.shows_hex {
             quantity(&mut self.out, "", value);

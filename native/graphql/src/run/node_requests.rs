@@ -1,4 +1,4 @@
-//! Fields that need the node: calls, estimates, sent transactions.
+//! Writes fields that need the node: calls, gas estimates, sent transactions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::document::plan::Node;
 use crate::values::value::{CallArguments, Value};
 
 impl<'a> Run<'a> {
-    /// Return the result of the next task; None in the first round, which only collects tasks.
+    /// Return the node's result for the next task. The first round only collects tasks and returns None.
     fn ask(&mut self, node: &Node, make: impl FnOnce() -> Ask) -> Result<Option<&'a Reply>, Stop> {
         self.spend(cost::ASK)?;
         let position = self.asked;

@@ -26,7 +26,7 @@ pub const INVALID_PARAMS: (i64, &str) = (-32602, "Invalid params");
 pub const OUT_OF_TIME: &str = "Timeout expired";
 pub const TOO_LONG: &str = "maximum answer size exceeded";
 
-/// Cost units. One unit is about the cost of a short field.
+/// Costs of expensive fields. One unit is about the cost of a short field.
 pub mod cost {
     pub const BLOCK: u64 = 20;
     pub const TRANSACTION: u64 = 8;
@@ -36,7 +36,7 @@ pub mod cost {
 
 /// Reason why a field was not written.
 pub enum Stop {
-    /// A null value where the schema allows none. The parent becomes null.
+    /// The field is null although the schema allows no null. The parent object becomes null.
     Null,
     Exhausted(&'static str),
     Broken(Error),
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
         bounds: Bounds,
         replies: Option<&'a [Reply]>,
     ) -> Result<Self, Error> {
-        // If the announced head is not canonical in this database snapshot, use the head of the snapshot.
+        // If this snapshot does not contain the announced head as a canonical block, use the head of the snapshot.
         let announced = snapshot.canonical_hash(inputs.head.1)? == Some(inputs.head.0);
         let stored = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let head = if announced { inputs.head } else { stored };
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
 
     // --- used by all fields ---------------------------------------------------------------------
 
-    /// Add cost. The run ends if the cost exceeds the budget.
+    /// Add cost units to the run. The run ends if its cost exceeds the budget.
     pub fn spend(&mut self, units: u64) -> Written {
         self.spent += units;
         if self.spent < self.next_look {
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Write an object. A failed field becomes null or makes the object null.
+    /// Write a JSON object. If a field fails, the field becomes null, or the object does if the field must not be null.
     pub fn object(&mut self, nodes: &'a [Node], mut write: impl FnMut(&mut Self, &'a Node) -> Written) -> Written {
         self.out.push(b'{');
         let mut is_null = false;

@@ -1,4 +1,4 @@
-//! Fields of the root and of the pending block.
+//! Writes the fields of the query root and of the pending block.
 
 use alloy_primitives::U256;
 use ophion_primitives::deadline;
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
         }
         let last = last.min(head);
         let log_filter = log_filter(filter);
-        // a filter without addresses and topics selects every block; other filters find their blocks by the index
+        // a filter without addresses and topics selects every block; any other filter finds its blocks by the log index
         let takes_all = log_filter.addresses.is_empty() && log_filter.topics.iter().all(Option::is_none);
         let max = self.bounds.max_logs_range;
         let blocks = last.saturating_sub(first);

@@ -1,4 +1,4 @@
-//! Inputs and outputs of a run.
+//! Inputs and outputs of a query run.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,13 +17,13 @@ pub struct Pooled {
 
 /// Data that the node supplies to a query, besides the database.
 pub struct Inputs {
-    /// Hash and number of the announced head.
+    /// Hash and number of the head that the node has announced to clients.
     pub head: (B256, u64),
     /// Number of the oldest block whose state is stored. The genesis state always exists.
     pub oldest_state: u64,
     pub chain_id: u64,
     pub protocol_version: u32,
-    /// Whether integers are written as hex strings.
+    /// Whether integers are written as hex strings instead of JSON numbers.
     pub shows_hex: bool,
     pub gas_price: U256,
     pub priority_fee: U256,
@@ -31,7 +31,7 @@ pub struct Inputs {
     pub next_base_fee: Option<u64>,
     pub syncing: Option<(u64, u64, u64)>,
     pub pool: Vec<Pooled>,
-    /// Pool transactions that the request names.
+    /// Transactions of the pool whose hashes the request contains.
     pub named: Vec<Pooled>,
 }
 
@@ -61,7 +61,7 @@ pub enum Ask {
 /// Result of a task that the node has done for a query.
 #[derive(Clone)]
 pub enum Reply {
-    /// The node has no result, because the state is missing.
+    /// The node has no result, because it does not have the state of the block.
     Nothing,
     Call {
         succeeded: bool,
@@ -83,6 +83,6 @@ pub enum Outcome {
         body: Vec<u8>,
     },
     Asks(Vec<Ask>),
-    /// The run has used up its budget. The request itself is valid.
+    /// The query exceeded a limit of cost, response size or time. The request itself is valid.
     Exhausted(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Transactions, in a block or in the pool.
+//! Writes the fields of transactions, in a block or in the pool.
 
 use std::rc::Rc;
 

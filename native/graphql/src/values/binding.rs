@@ -10,7 +10,7 @@ use super::value::{CallArguments, FilterArguments, Value};
 use crate::document::kinds::Kind;
 use crate::document::plan::{Argument, Plan, Variable};
 
-/// An invalid value and its position.
+/// An invalid argument or variable value, and its position in the document.
 #[derive(Debug, PartialEq)]
 pub struct BadValue {
     pub message: String,

@@ -1,4 +1,4 @@
-//! Arguments and variables.
+//! Values of the arguments and variables of a query.
 
 pub mod binding;
 pub mod scalars;

@@ -1,4 +1,4 @@
-//! Untyped values, from the document or from variables.
+//! Untyped values of arguments: literals of the document, or JSON text of variables.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,12 +22,12 @@ const MAX_SHOWN_LENGTH: usize = 256;
 pub enum Source<'a> {
     Null,
     Scalar(Given<'a>),
-    /// Variable text with escapes resolved.
+    /// Text of a JSON variable, after its escapes are resolved.
     Unescaped(String),
     Boolean(bool),
     List(Vec<Source<'a>>),
     Object(Vec<(String, Source<'a>)>),
-    /// A reference to a variable whose value is already typed.
+    /// The value of a variable that was already converted to its declared type.
     Ready(&'a Value),
     Enum(&'a str),
     Fraction(&'a str),
@@ -53,14 +53,14 @@ pub fn read_variables(text: Option<&str>) -> Result<Variables<'_>, String> {
     }
 }
 
-/// Reason why a value does not fit.
+/// Reason why a value does not have the type that the schema requires.
 #[derive(Debug, PartialEq)]
 pub struct Unfit {
-    /// Path from the argument or variable to the invalid part: `.to`, `[0]`.
+    /// Path from the argument or variable to the invalid value inside it: `.to`, `[0]`.
     pub path: String,
-    /// The invalid part in document notation.
+    /// The invalid value in document notation.
     pub literal: String,
-    /// The invalid part in JSON notation.
+    /// The invalid value in JSON notation.
     pub plain: String,
     pub complaint: String,
 }
@@ -83,7 +83,7 @@ impl Unfit {
 }
 
 impl<'a> Source<'a> {
-    /// Return the value of an argument in a plan; None if the argument is absent.
+    /// Return the source of an argument's value; None if the argument is absent.
     pub fn of_written(written: &'a Written, texts: &Texts<'a>, variables: &'a [Value]) -> Option<Self> {
         let inner = |one: &'a Written| Self::of_written(one, texts, variables);
         Some(match written {
@@ -147,7 +147,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Wrap an invalid document value, so that it can be shown.
+    /// Wrap an invalid value of a document, so that an error text can show it.
     pub fn of_ast(value: &'a Ast) -> Self {
         match value {
             Ast::Null => Source::Null,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-/// A typed argument.
+/// The value of an argument, converted to its type in the schema.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,

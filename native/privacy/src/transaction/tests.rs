@@ -7,7 +7,7 @@ use crate::contract_addresses::contract_address;
 
 /// Public test key of the dev network's first account.
 const ACCOUNT: [u8; 32] = hex!("8f2a55949038a9610f50fb23b5883af3b4ecb3c3bb792cbcefbd1542c692be63");
-/// Public test key of the published vector.
+/// Public test key that signs the published test vector.
 const PUBLISHED: [u8; 32] = hex!("853d7f0010fd86d0d7811c1f9d968ea89a24484a8127b4a483ddf5d2cfec766d");
 const A1AV: [u8; 32] = hex!("035695b4cc4b0941e60551d7a19cf30603db5bfc23e5ac43a56f57f25f75486a");
 const KO2B: [u8; 32] = hex!("2a8d9b56a0fe9cd94d60be4413bcb721d3a7be27ed8e28b3a6346df874ee141b");

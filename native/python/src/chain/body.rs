@@ -1,4 +1,4 @@
-//! Transactions and bodies.
+//! Python bindings of transactions and block bodies.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl Transaction {
         to_int(py, &self.tx.cost())
     }
 
-    /// Return all values that pool admission needs, in one call.
+    /// Return all values that pool admission (`pool/admission.py`) needs, in one call.
     #[pyo3(signature = (fork, /))]
     #[expect(clippy::type_complexity)]
     fn terms<'py>(
@@ -214,8 +214,8 @@ impl Transaction {
         ))
     }
 
-    /// Fast path of pool admission (`ophion_execution::block::admission_fast_path`). Returns the pool's values of a plain
-    /// transaction; None for other transactions.
+    /// Fast path of pool admission (`ophion_execution::block::admission_fast_path`). Returns the values that the pool
+    /// stores of a plain transaction; None if the slow path must decide.
     #[pyo3(signature = (bounds, /))]
     fn plain_terms<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<PlainTerms<'py>>> {
         if !bounds.data.hold(&self.tx) {
@@ -244,7 +244,8 @@ impl Transaction {
     }
 }
 
-/// Pool values of a plain transaction: hash, sender, nonce, gas limit, maximum fee and tip per gas, size, cost.
+/// Values that the pool stores of a plain transaction: hash, sender, nonce, gas limit, maximum fee and tip per gas,
+/// size, cost.
 type PlainTerms<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
@@ -263,7 +264,7 @@ fn price(py: Python<'_>, price: u128) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// Limits of plain transactions.
+/// Limits by which the fast path of pool admission accepts plain transactions.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Bounds {
     data: admission_fast_path::Bounds,
@@ -303,7 +304,7 @@ impl Bounds {
     }
 }
 
-/// Encode lines of the pool journal: arrival time in milliseconds, a space, the raw transaction as hex.
+/// Encode lines of the pool's journal file: arrival time in milliseconds, a space, the raw transaction as hex.
 #[pyfunction]
 #[pyo3(signature = (transactions, arrived_ms, /))]
 fn journal_lines<'py>(py: Python<'py>, transactions: Vec<Py<Transaction>>, arrived_ms: u64) -> Bound<'py, PyBytes> {
@@ -323,7 +324,7 @@ fn decode_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> PyResu
     listed(py, decoded)
 }
 
-/// Return each transaction, or its decoding error as text.
+/// Convert decoding results to a list: each transaction, or its error as text.
 fn listed(py: Python<'_>, decoded: impl IntoIterator<Item = Result<Decoded>>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for result in decoded {
@@ -367,7 +368,8 @@ impl Decoder {
         self.desk.start();
     }
 
-    /// Return the tags of up to `max` decoded submissions, and one list with all their transactions.
+    /// Return the tags of up to `max` decoded submissions, and one list with all their transactions. The submitter
+    /// chose the tag.
     #[pyo3(signature = (max, /))]
     fn collect<'py>(&self, py: Python<'py>, max: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
         let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(max).into_iter().unzip();
@@ -414,7 +416,7 @@ pub fn withdrawals_of(given: Option<Vec<Py<Withdrawal>>>) -> Option<Vec<Withdraw
     given.map(|list| list.iter().map(|one| one.get().data).collect())
 }
 
-/// Transaction hashes and senders.
+/// Transaction hashes and senders of a body.
 type PyParties<'py> = (Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -489,7 +491,7 @@ impl Body {
         self.data.txs.iter().map(Tx::blob_count).sum::<u64>() * alloy_eips::eip4844::DATA_GAS_PER_BLOB
     }
 
-    /// Return the transaction hashes and the distinct senders.
+    /// Return the transaction hashes and the distinct senders of the body.
     fn parties<'py>(&self, py: Python<'py>) -> Answer<PyParties<'py>> {
         let known = py.detach(|| self.data.known())?;
         let senders: AddressSet = known.iter().map(|one| one.sender).collect();

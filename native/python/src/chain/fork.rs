@@ -1,4 +1,4 @@
-//! The state of a forked chain.
+//! Python binding of the state of a forked chain.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use super::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes};
 use crate::values::errors::Answer;
 
-/// A missing key: address, slot and block number. Parts that the key does not have are None.
+/// A key that the local copy of the forked state lacks: address, slot and block number. Each is None if it is not part
+/// of the key.
 type PyMissing<'py> = (Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Option<u64>);
-/// Nonce, balance and code hash.
+/// Nonce, balance and code hash of an account.
 type PyInfo = (u64, Wide, Hash);
 
 fn to_missing<'py>(py: Python<'py>, key: &Missing) -> PyMissing<'py> {
@@ -34,8 +35,8 @@ pub struct ForkState {
 
 #[pymethods]
 impl ForkState {
-    /// Create a fork. `fetch(address, slot, number)` adds the value of a missing key and returns true. If `fetch`
-    /// returns false, the read fails with `NotFetched`.
+    /// Create the state of a forked chain. `fetch(address, slot, number)` adds the value of a missing key and returns
+    /// true. If `fetch` returns false, the read fails with `NotFetched`.
     #[new]
     #[pyo3(signature = (number, fetch, /))]
     fn new(number: u64, fetch: Py<PyAny>) -> Self {
@@ -52,7 +53,7 @@ impl ForkState {
         ForkState { inner: Arc::new(Fork::new(number, Box::new(fetch))) }
     }
 
-    /// Let the database read missing keys from this state.
+    /// Let the database read keys that the local state lacks from this forked state.
     #[pyo3(signature = (store, /))]
     fn attach(&self, store: &Bound<'_, Store>) -> Answer<()> {
         store.get().inner()?.set_fork(Some(self.inner.clone()));
@@ -104,7 +105,7 @@ impl ForkState {
     }
 }
 
-/// The slot that marks storage as local on a fork.
+/// Slot that marks an account's storage as local: the other slots of this account are not read from the forked chain.
 pub const MARKER: B256 = B256::new(forked_state::LOCAL_STORAGE.to_be_bytes::<32>());
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

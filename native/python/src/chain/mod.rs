@@ -1,4 +1,4 @@
-//! Blocks, states and the database.
+//! Python bindings of blocks, states and the database.
 
 pub mod body;
 pub mod fork;

@@ -1,4 +1,4 @@
-//! States and executions.
+//! Python bindings of states, and of the results of block execution.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ type PySlotRow<'py> = (Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>, Bound<'
 type PyProof<'py> = (Vec<Bound<'py, PyBytes>>, Vec<(Bound<'py, PyBytes>, Vec<Bound<'py, PyBytes>>)>);
 
 impl State {
-    /// Run a read without the GIL.
+    /// Read from this state without the GIL.
     fn read<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&View) -> Result<T> + Send) -> Answer<T> {
         Ok(py.detach(|| read(&self.data.open()?))?)
     }

@@ -1,4 +1,4 @@
-//! States and receipts that come from other nodes.
+//! Python bindings of states and receipts that other nodes send.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ fn plain(hashes: Vec<Hash>) -> Vec<B256> {
     hashes.into_iter().map(|hash| hash.0).collect()
 }
 
-/// Receipts of one block of another node.
+/// Receipts of one block that another node has sent.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Receipts {
     pub all: Vec<ReceiptData>,
@@ -48,7 +48,8 @@ fn split_receipts(py: Python<'_>, rlp: PyBackedBytes, has_blooms: bool, max_bloc
     Ok(found.into_iter().map(|all| Receipts { all }).collect())
 }
 
-/// Addresses in a block that execution would have stored: senders, recipients and contracts created by transactions.
+/// Return addresses by hash for a block that is not executed: senders, recipients and contracts created by
+/// transactions. Execution would have stored these preimages.
 pub fn addresses_in(body: &BodyData) -> ophion_primitives::errors::Result<Vec<(B256, Vec<u8>)>> {
     use alloy_consensus::Transaction as _;
     let mut found = Vec::new();
@@ -70,7 +71,7 @@ impl AccountBatch {
         self.batch.accounts.len()
     }
 
-    /// The first key after the last account; None if no account follows.
+    /// The key from which to request the next accounts; None if the state has no further accounts.
     #[getter]
     fn next<'py>(&self, py: Python<'py>) -> Option<PyHash<'py>> {
         let last = self.batch.accounts.last().filter(|_| self.batch.has_more)?.0;

@@ -1,4 +1,4 @@
-//! The database.
+//! Python binding of the database.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -88,7 +88,7 @@ impl NewBlock {
     }
 }
 
-/// JSON text; None if the object does not exist.
+/// An object as JSON text; None if the object does not exist.
 type PyJson<'py> = Answer<Option<Bound<'py, PyBytes>>>;
 /// Key and value of a database row.
 type PyRow<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -128,7 +128,7 @@ impl Store {
         Ok(self.read(py, make)?.map(|text| to_bytes(py, text)))
     }
 
-    /// Run a read on one snapshot without the GIL.
+    /// Read from one database snapshot without the GIL.
     pub fn read<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&Snapshot) -> Result<T> + Send) -> Answer<T> {
         let inner = self.inner()?;
         Ok(py.detach(|| read(&inner.snapshot()?))?)

@@ -1,4 +1,4 @@
-//! In-memory tries for tools and tests.
+//! Python bindings of in-memory tries, for tools and tests.
 
 use alloy_primitives::Bytes;
 use alloy_trie::root::ordered_trie_root_with_encoder;

@@ -1,3 +1,3 @@
-//! Tables of the chain as buffers that Python wraps without a copy.
+//! Python bindings of the chain's tables, as buffers that Python wraps without a copy.
 
 pub mod tables;

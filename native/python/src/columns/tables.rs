@@ -28,7 +28,8 @@ enum Content {
     Validity(Arc<Column>),
 }
 
-/// A buffer of a column, or of a file. It is read-only and does not move.
+/// Bytes of a column or of a Parquet file, readable from Python without a copy. The bytes are read-only and do not
+/// move.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct ColumnBuffer {
     content: Content,

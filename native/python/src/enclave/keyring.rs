@@ -14,7 +14,7 @@ use crate::chain::store::Store;
 use crate::values::convert::to_bytes;
 use crate::values::errors::Answer;
 
-/// A payload, its group and its sender.
+/// An opened payload, its group and its sender.
 type Opened<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -66,8 +66,8 @@ impl SealedRecord {
         to_bytes(py, self.group)
     }
 
-    /// Whether the group is a legacy group. The value is computed only on access, because the computation hashes all
-    /// members.
+    /// Whether the payload's group is a legacy group. The value is computed only on access, because the computation
+    /// hashes all members.
     #[getter]
     fn is_legacy(&self) -> bool {
         group_id(&self.recipients[..self.members], None) == self.group

@@ -1,3 +1,3 @@
-//! Sealed payloads and enclave keys.
+//! Python bindings of sealed payloads and enclave keys.
 
 pub mod keyring;

@@ -1,4 +1,4 @@
-//! Block execution, incremental building, genesis.
+//! Python bindings of block execution, incremental building and the genesis state.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ use crate::chain::store::Store;
 use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes};
 use crate::values::errors::Answer;
 
-/// Result of `take`. It names candidates by their position.
+/// Result of `OpenBlock.take`. The lists refer to candidates by their index.
 #[pyclass(frozen, get_all, module = "ophion._native")]
 pub struct TakeResult {
     included: Vec<usize>,

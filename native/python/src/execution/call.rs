@@ -1,4 +1,4 @@
-//! Calls.
+//! Python bindings of calls and gas estimates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -220,7 +220,7 @@ fn create_access_list<'py>(
     Ok((rows, CallOutcome { outcome }))
 }
 
-/// Return a number that changes when an execution calls the console.
+/// Return the number of executions that have called `console.log`.
 #[pyfunction]
 fn console_reads() -> u64 {
     console_log::reads()

@@ -1,4 +1,4 @@
-//! Cancellation of another thread's work.
+//! Python binding to cancel the work of another thread.
 
 use ophion_primitives::deadline;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Chain rules and block environments.
+//! Python bindings of chain rules and block environments.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Light ethash.
+//! Python bindings of light ethash.
 
 use ophion_execution::ethash::light::{compute, search, seed};
 use pyo3::prelude::*;

@@ -1,4 +1,5 @@
-//! The latest block: fast path of four methods, computed in `ophion_execution::call::latest_block`.
+//! Python binding of `ophion_execution::call::latest_block`: the fast path for eth_blockNumber, eth_getBalance,
+//! eth_getTransactionCount and eth_call at the latest block.
 //!
 //! This module does not release the GIL: a reply takes microseconds (calls have a deadline), and acquiring the GIL
 //! again can take longer.

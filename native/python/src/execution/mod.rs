@@ -1,4 +1,4 @@
-//! Execution.
+//! Python bindings of block execution, calls and simulations.
 
 pub mod block;
 pub mod call;

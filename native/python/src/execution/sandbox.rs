@@ -1,4 +1,4 @@
-//! The sandbox of property tests.
+//! Python binding of the sandbox in which property tests run contract calls.
 
 use std::sync::{Mutex, MutexGuard};
 

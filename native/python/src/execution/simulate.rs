@@ -1,4 +1,4 @@
-//! Simulated blocks.
+//! Python binding of simulated blocks (eth_simulateV1).
 
 use std::sync::Arc;
 
@@ -54,7 +54,8 @@ impl SimulatedBlock {
             .collect()
     }
 
-    /// Return the logs of each call, and the transactions, as JSON text. Callers must know the block hash.
+    /// Return for each call its logs and its transaction, as JSON text. The caller computes the block hash from the
+    /// header.
     #[pyo3(signature = (block_hash, number, timestamp, base_fee, /))]
     fn render<'py>(
         &self,

@@ -1,4 +1,4 @@
-//! Public Ethereum tests.
+//! Python bindings that run the public Ethereum tests.
 
 use ophion_execution::vectors::{Verdict, state, transaction};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! GraphQL engine: parses requests into validated queries.
+//! Python binding of the GraphQL engine, which parses requests into validated queries.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl GraphqlEngine {
         Ok(GraphqlEngine { engine: Arc::new(engine), settings })
     }
 
-    /// Parse a JSON request. For an invalid request, returns the error response as `bytes`.
+    /// Parse a JSON request. Returns a query, or for an invalid request the error response as `bytes`.
     #[pyo3(signature = (body, /))]
     fn read<'py>(&self, py: Python<'py>, body: &[u8]) -> Answer<Bound<'py, PyAny>> {
         let prepared = py.detach(|| {

@@ -1,4 +1,4 @@
-//! GraphQL.
+//! Python bindings of the GraphQL engine.
 
 mod engine;
 mod node_requests;

@@ -1,4 +1,4 @@
-//! Tasks of a query for the node, and their results.
+//! Python bindings of the tasks that a query passes to the node, and of their results.
 
 use std::sync::Arc;
 

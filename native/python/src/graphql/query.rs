@@ -27,7 +27,7 @@ const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
 /// Response length in bytes above which Python gets the text without a copy.
 const LARGE: usize = 64 * 1024;
-/// Cost limit on the event loop, about 1 ms.
+/// Maximum cost of a query on the event loop; the cost corresponds to about 1 ms.
 const INLINE_BUDGET: u64 = 10_000;
 
 /// Settings of all GraphQL requests.

@@ -1,4 +1,4 @@
-//! Client input: JSON outlines and WebSocket frames (crate `ophion-messages`).
+//! Python bindings of JSON outlines and WebSocket frames (crate `ophion-messages`).
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ const LONG: usize = 64 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct JsonOutline {
-    /// Outline of each element of a batch.
+    /// Outline of each request of a batch.
     members: Vec<Member>,
     #[pyo3(get)]
     is_request: bool,

@@ -39,7 +39,7 @@ fn payload_of(given: &PyPayload) -> Payload {
     }
 }
 
-/// A batch of private transactions of some blocks: executes them in memory, then writes the results.
+/// Executes the private transactions of consecutive blocks in memory, then writes all results.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct PrivateBatch {
     batch: Mutex<Option<batch_execution::Batch>>,
@@ -83,7 +83,7 @@ impl PrivateBatch {
         })?)
     }
 
-    /// Run payloads of a block. `state` is the public state after the block.
+    /// Run private payloads of one block. `state` is the public state after the block.
     #[pyo3(signature = (state, env, block, payloads, /))]
     fn run_block(
         &self,
@@ -130,7 +130,8 @@ impl PrivateBatch {
         Ok(TraceStream { stream })
     }
 
-    /// Write all results. `followed` is hash and number of the last executed block.
+    /// Write all results. `followed` is hash and number of the last executed block. `settled` are keys of late payloads
+    /// that are now processed.
     #[pyo3(signature = (store, followed, settled=Vec::new(), /))]
     fn commit(
         &self,

@@ -1,4 +1,4 @@
-//! Read access to private states and results.
+//! Python bindings to read private states and the results of private transactions.
 
 use alloy_primitives::B256;
 use ophion_primitives::errors::Result;
@@ -26,7 +26,7 @@ fn marker_row<'py>(py: Python<'py>, marker: &Marker) -> PyMarker<'py> {
     (to_bytes(py, payload_key), *number, *index, to_bytes(py, block), to_bytes(py, hash))
 }
 
-/// Read access to private states.
+/// Read access to private states and to the results of private transactions.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct PrivateLedger {
     store: Py<Store>,
@@ -109,7 +109,8 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Return up to `most` payload keys of markers without a result, from `start` on, and the key to continue from.
+    /// Return up to `most` payload keys whose markers have no result yet, from key `start` on, and the key to continue
+    /// from.
     #[pyo3(signature = (start, most, /))]
     #[allow(clippy::type_complexity)]
     fn unread<'py>(
@@ -141,14 +142,14 @@ impl PrivateLedger {
         Ok(found.map(|receipt| PrivateReceiptRecord { receipt }))
     }
 
-    /// Return the state root of a group after the canonical block with this number.
+    /// Return the state root of a privacy group after the canonical block with this number.
     #[pyo3(signature = (group, number, /))]
     fn root<'py>(&self, py: Python<'py>, group: Hash, number: u64) -> Answer<Bound<'py, PyBytes>> {
         let (root, _) = self.read(py, |snapshot| at(snapshot, &group.0, number))?;
         Ok(to_bytes(py, root))
     }
 
-    /// Return the nonce of an account in a group after the canonical block with this number.
+    /// Return the nonce of an account in a privacy group after the canonical block with this number.
     #[pyo3(signature = (group, account, number, /))]
     fn nonce(&self, group: Hash, account: Addr, number: u64) -> Answer<u64> {
         let inner = self.store.get().inner()?;
@@ -157,7 +158,7 @@ impl PrivateLedger {
         Ok(private_nonce(&view, &account.0)?)
     }
 
-    /// Return the state of a group after a canonical block, on the public state.
+    /// Return the state of a group after a canonical block, on top of a public state.
     #[pyo3(signature = (group, number, public, /))]
     fn state(&self, py: Python<'_>, group: Hash, number: u64, public: &Bound<'_, State>) -> Answer<State> {
         let (root, trie) = self.read(py, |snapshot| at(snapshot, &group.0, number))?;

@@ -1,4 +1,4 @@
-//! Receipt of a private transaction.
+//! Python binding of the receipt of a private transaction.
 
 use alloy_primitives::{Bloom, Log};
 use ophion_storage::store::PrivateReceipt;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::chain::store::{PyTopics, log_filter};
 use crate::values::convert::Addr;
 
-/// A private log: position, address, topics and data.
+/// A log of a private transaction: position, address, topics and data.
 type PyLog<'a> = (usize, &'a [u8], Vec<&'a [u8]>, &'a [u8]);
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -17,7 +17,7 @@ pub struct PrivateReceiptRecord {
 
 #[pymethods]
 impl PrivateReceiptRecord {
-    /// Status: 0 failed, 1 succeeded, 2 invalid.
+    /// Status of the private transaction: 0 failed, 1 succeeded, 2 invalid.
     #[getter]
     fn status(&self) -> u8 {
         self.receipt.status as u8

@@ -103,7 +103,7 @@ impl PrivateTransaction {
         }
     }
 
-    /// The group of the transaction; None when its group id is not 32 bytes long.
+    /// The privacy group of the transaction; None when its group id is not 32 bytes long.
     #[getter]
     fn group<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.decoded.tx.fields.group().map(|group| to_bytes(py, group))
@@ -133,7 +133,7 @@ fn decode_private_transaction(py: Python<'_>, raw: &[u8]) -> Answer<PrivateTrans
     py.detach(|| opened(raw))
 }
 
-/// Decode many transactions on all cores. For an item that cannot be decoded, the list holds an exception.
+/// Decode many private transactions on all cores. For an item that cannot be decoded, the list holds an exception.
 #[pyfunction]
 #[pyo3(signature = (raws, /))]
 fn decode_private_transactions(py: Python<'_>, raws: Vec<PyBackedBytes>) -> PyResult<Vec<Py<PyAny>>> {
@@ -207,7 +207,7 @@ fn decode_versioned<'py>(
     Ok((to_bytes(py, &found.tx), to_bytes(py, found.version), to_bytes(py, found.group)))
 }
 
-/// Sign markers. Each item has secret, nonce, gas price, gas limit and data.
+/// Sign marker transactions. Each item has secret, nonce, gas price, gas limit and data.
 #[pyfunction]
 #[pyo3(signature = (precompile, markers, /))]
 fn sign_markers<'py>(

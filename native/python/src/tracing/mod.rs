@@ -1,3 +1,3 @@
-//! Tracing.
+//! Python bindings of transaction tracing.
 
 pub mod trace;

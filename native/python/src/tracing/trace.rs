@@ -1,4 +1,4 @@
-//! Traces. Each function starts a thread and returns the stream of its JSON text.
+//! Python bindings of traces. Each function starts a thread and returns the stream of the trace's JSON text.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn joined<'py>(py: Python<'py>, chunks: &[Vec<u8>]) -> PyResult<Bound<'py, PyByt
     })
 }
 
-/// A block to trace, with its parent state and rewards.
+/// A block to trace, with the state of its parent and the rewards of the block and its ommers.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct TracedBlock {
     pub block: Arc<streams::TracedBlock>,

@@ -1,4 +1,4 @@
-//! Conversion of Python values.
+//! Converts Python values to Rust types.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use ophion_primitives::keys::fixed;

@@ -31,8 +31,8 @@ create_exception!(
     "A key of a forked chain is not fetched, and this thread may not wait."
 );
 
-/// Error of a Python-visible function. Our errors and the errors of PyO3 convert to this type, because the orphan rule
-/// forbids a direct conversion between them.
+/// Error type of the functions that Python calls. The crates' errors and PyO3's errors both convert to it, because the
+/// orphan rule forbids a direct conversion between them.
 pub struct Raised(PyErr);
 
 pub type Answer<T> = std::result::Result<T, Raised>;

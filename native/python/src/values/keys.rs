@@ -1,4 +1,4 @@
-//! Keccak-256 and secp256k1.
+//! Python bindings of Keccak-256 and secp256k1.
 
 use alloy_primitives::{Address, B256, keccak256};
 use ophion_primitives::keys::{self, Signed};

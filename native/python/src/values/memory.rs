@@ -1,4 +1,4 @@
-//! Memory of the C allocator, for Python (`ophion_primitives::memory`).
+//! Python bindings of `ophion_primitives::memory`, which returns memory of the C allocator to the system.
 
 use ophion_primitives::memory;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Value conversion, exceptions, keys, memory.
+//! Conversions between Python and Rust values, exceptions, keys, memory.
 
 pub mod convert;
 pub mod errors;

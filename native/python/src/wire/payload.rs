@@ -1,4 +1,4 @@
-//! The Python bytes object of a large message, which the decompressor fills directly.
+//! The Python bytes object for a large peer message, which the decompressor fills directly.
 
 use std::any::Any;
 use std::ptr;
@@ -8,7 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// A bytes object of fixed size. Python sees the object only when it is complete.
+/// A Python bytes object of fixed size, being filled with a message. Python sees the object only when it is complete.
 struct Payload {
     bytes: Py<PyBytes>,
     start: *mut u8,
@@ -19,7 +19,8 @@ struct Payload {
 // SAFETY: `start` points into `bytes`, which this object owns alone, so one thread at a time writes there.
 unsafe impl Send for Payload {}
 
-/// Allocate the bytes object. If there is not enough memory, return a `Vec` that grows as data arrives.
+/// Allocate the Python bytes object for a message of `size` bytes. If there is not enough memory, return a `Vec` that
+/// grows as data arrives.
 pub fn allocate(size: usize) -> Box<dyn Output> {
     let payload = Python::attach(|py| {
         // SAFETY: without a source, the call returns a new bytes object of `size` bytes, or null with an exception.

@@ -94,7 +94,7 @@ impl Handshake {
     }
 }
 
-/// An RLPx session. Each direction has its own lock, so that a writer never waits for a reader.
+/// An RLPx session. Sending and receiving have separate locks, so that a writer never waits for a reader.
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Session {
     egress: Mutex<Egress>,

@@ -23,7 +23,7 @@ fn stored<'t>(snapshot: &'t Snapshot, hash: &B256) -> Result<Option<Stored<'t>>>
     Ok(Some(Stored { header: decode_header(rlp)?, header_length: rlp.len(), known, payload }))
 }
 
-/// Return one stored transaction and its header, and skip the other transactions.
+/// Return one transaction of a stored block and the block's header. The other transactions are not decoded.
 fn stored_transaction(snapshot: &Snapshot, block: &B256, index: usize) -> Result<Option<(Header, Known, Tx)>> {
     let Some((_, _, rlp)) = snapshot.header(block)? else { return Ok(None) };
     let Some((known, payload)) = snapshot.stored_transaction(block, index)? else { return Ok(None) };
@@ -164,7 +164,7 @@ fn incomplete(block: &B256) -> Error {
     Error::damaged(format!("block {block} is incomplete"))
 }
 
-/// Return block and index of a canonical transaction.
+/// Return block hash and index of a canonical transaction.
 fn whereabouts(snapshot: &Snapshot, transaction: &B256) -> Result<Option<(B256, usize)>> {
     let Some((number, index)) = snapshot.position(transaction)? else { return Ok(None) };
     Ok(snapshot.canonical_hash(number)?.map(|block| (block, index as usize)))

@@ -10,9 +10,9 @@ use ophion_storage::store::{Snapshot, decode_header, fold};
 use crate::objects;
 
 pub struct LogFilter {
-    /// Accepted addresses; an empty list accepts all.
+    /// Addresses of contracts whose logs match; an empty list matches all.
     pub addresses: Vec<Address>,
-    /// Accepted topics by position. None accepts any topic, but the log must have a topic at this position.
+    /// Topics that match, by position. None matches any topic, but the log must have a topic at this position.
     pub topics: Vec<Option<Vec<B256>>>,
 }
 
@@ -28,7 +28,8 @@ impl LogFilter {
                 .all(|(filter_topics, topic)| filter_topics.as_ref().is_none_or(|any| any.contains(topic)))
     }
 
-    /// Return the index values of each condition. A matching block has at least one value of every condition.
+    /// Return the log index values of each filter condition. A block can match only if the index lists it for at least
+    /// one value of every condition.
     fn conditions(&self) -> Vec<Vec<u64>> {
         let mut conditions = Vec::new();
         if !self.addresses.is_empty() {
@@ -75,7 +76,8 @@ pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: b
 }
 
 impl Limits {
-    /// Check the size after each block. No check is needed within a block, because the gas limit bounds its logs.
+    /// Return an error if the response is too large. The search checks after each block; within a block, the gas limit
+    /// bounds the logs.
     fn check_size(&self, written: &Writer<'_>) -> Result<()> {
         if written.count > self.max_results {
             return Err(Error::Storage(format!("limit: more than {} logs match", self.max_results)));
@@ -94,7 +96,7 @@ impl Limits {
     }
 }
 
-/// Return the ascending numbers of candidate blocks.
+/// Return the ascending numbers of the blocks that may contain a matching log.
 pub fn candidates(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u64>> {
     if first > last {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Objects of the stored chain.
+//! JSON-RPC objects of stored blocks, and log search.
 
 pub mod blocks;
 pub mod logs;

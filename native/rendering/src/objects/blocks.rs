@@ -8,17 +8,17 @@ use ophion_storage::chain::body::{Known, Tx};
 
 use super::transactions::{Place, write_transaction};
 
-/// Transactions of a block object.
+/// How a block object shows its transactions.
 pub enum Transactions<'a> {
     Hashes(&'a [B256]),
     Full { txs: &'a [Tx], known: &'a [Known] },
 }
 
-/// Parts of a block object except transactions. An uncle has neither uncles nor transactions.
+/// The values of a block object except transactions. An uncle has neither uncles nor transactions.
 pub struct BlockParts<'a> {
     pub header: &'a Header,
     pub hash: B256,
-    /// Length of the block's RLP.
+    /// Length of the block's RLP in bytes.
     pub size: u64,
     /// Total difficulty; None on chains with a merge.
     pub total_difficulty: Option<U256>,

@@ -1,4 +1,4 @@
-//! Compares objects with the public JSON-RPC cases, if present.
+//! Compares JSON-RPC objects with the public JSON-RPC test cases, if their files are present.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Block {
     }
 }
 
-/// Return parameters and result of every case of a method.
+/// Return parameters and expected result of every public test case of a method.
 fn cases(folder: &Path, method: &str) -> Vec<(Value, Value)> {
     let Ok(files) = std::fs::read_dir(folder.join(method)) else { return Vec::new() };
     let mut found = Vec::new();
@@ -102,7 +102,7 @@ fn blocks_and_transactions_equal_the_public_answers() {
     let mut compared = 0;
     for method in ["eth_getBlockByNumber", "eth_getBlockByHash"] {
         for (params, expected) in cases(&folder, method) {
-            // Skip the genesis block, which is not in the file.
+            // Cases about the genesis block are skipped, because chain.rlp does not contain it.
             if let Some(block) = by_hash.get(expected["hash"].as_str().unwrap()) {
                 assert_eq!(block.object(params[1] == true), expected);
                 compared += 1;
@@ -124,7 +124,7 @@ fn blocks_and_transactions_equal_the_public_answers() {
     assert!(compared > 10, "{compared}");
 }
 
-/// Rebuild a receipt from a JSON-RPC response.
+/// Rebuild a receipt from its JSON-RPC object.
 fn receipt_of(answer: &Value) -> ReceiptData {
     let bytes = |value: &Value| Bytes::from(hex::decode(value.as_str().unwrap()).unwrap());
     let outcome = match answer.get("root") {

@@ -10,13 +10,13 @@ use ophion_storage::chain::receipts::{Outcome, ReceiptData};
 
 use super::transactions::Place;
 
-/// A receipt with its transaction, and totals of the receipts before it.
+/// A receipt with its transaction, and the gas and log counts of the receipts before it.
 #[derive(Clone, Copy)]
 pub struct ReceiptParts<'a> {
     pub tx: &'a Envelope,
     pub known: &'a Known,
     pub receipt: &'a ReceiptData,
-    /// Cumulative gas of the previous receipt.
+    /// Cumulative gas of the previous receipt in the block.
     pub gas_before: u64,
     /// Number of logs in the block before this receipt.
     pub logs_before: u64,
@@ -59,7 +59,7 @@ pub fn write_receipt(out: &mut Vec<u8>, parts: &ReceiptParts<'_>, place: &Place,
     out.push(b'}');
 }
 
-/// The receipts of a block, written as a list.
+/// All receipts of a block, to be written as a JSON list.
 pub struct BlockReceipts<'a> {
     pub header: &'a Header,
     pub hash: B256,

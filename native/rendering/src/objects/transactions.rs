@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256};
 use ophion_primitives::json::{data, data_or_null, list, quantity, raw, wide};
 use ophion_storage::chain::body::{Envelope, Known};
 
-/// Position of a transaction.
+/// Position of a transaction in the chain: its block and its index.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub block_hash: B256,

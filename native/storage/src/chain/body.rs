@@ -69,7 +69,7 @@ impl Tx {
         self.signed().signer()
     }
 
-    /// Return the signature and the digest it signs.
+    /// Return the transaction's signature and the digest it signs.
     pub fn signed(&self) -> Signed {
         let signature = self.signature();
         let mut r_s = [0u8; 64];
@@ -78,7 +78,7 @@ impl Tx {
         Signed { digest: self.envelope.signature_hash(), r_s, parity: signature.v() }
     }
 
-    /// Return the maximum cost for the sender: value, gas and blobs.
+    /// Return the maximum cost of the transaction for its sender in wei: value, gas and blobs.
     pub fn cost(&self) -> U256 {
         let envelope = &self.envelope;
         let gas = U256::from(envelope.gas_limit()) * U256::from(envelope.max_fee_per_gas());
@@ -152,8 +152,8 @@ impl BodyData {
         Ok(self.known.get_or_init(|| known))
     }
 
-    /// Compute hashes and senders of several bodies together, on all cores: many signatures at a time take less time
-    /// each. `known` reports the error of a body with an invalid signature.
+    /// Compute hashes and senders of several bodies together, on all cores. Many signatures together take less time per
+    /// signature. If a signature is invalid, `known` of its body reports the error.
     pub fn recover_all(bodies: &[&Self]) {
         let unknown: Vec<&Self> = bodies.iter().copied().filter(|body| body.known.get().is_none()).collect();
         let txs: Vec<&Tx> = unknown.iter().flat_map(|body| &body.txs).collect();
@@ -175,7 +175,7 @@ impl BodyData {
         }
     }
 
-    /// Encode the part of a block that follows the header as RLP.
+    /// Encode the body as RLP: the items of a block after the header, without a list around them.
     pub fn encode(&self) -> Vec<u8> {
         let mut transactions = Vec::new();
         for tx in &self.txs {
@@ -255,14 +255,14 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
 /// Lower bound of the average transaction size, in bytes. The two numbers of a signature alone take almost 64 bytes.
 const MIN_TRANSACTION_BYTES: usize = 56;
 
-/// Number of transactions above which `MIN_TRANSACTION_BYTES` applies to a body. So the wire size of a body bounds its
-/// memory after decoding.
+/// Maximum number of transactions for which `MIN_TRANSACTION_BYTES` does not apply to a body. With both limits, the
+/// wire size of a body bounds its memory after decoding.
 const FEW_TRANSACTIONS: usize = 4096;
 
 /// Maximum number of decoded ommers. Every fork allows at most two.
 const MAX_OMMERS: usize = 16;
 
-/// Decode the part of a block that follows the header.
+/// Decode the items of a block after the header.
 pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     let mut rest = payload;
     let (_, mut list) = item(&mut rest, "transactions", true)?;

@@ -70,7 +70,7 @@ impl<T> Job<T> {
     }
 }
 
-/// Submissions for the worker, and the number of transactions in them.
+/// A group of submissions that a worker processes together, and the number of their transactions.
 struct Round<T> {
     jobs: Vec<Job<T>>,
     weight: usize,
@@ -123,7 +123,7 @@ impl<T: Send + 'static> Decoder<T> {
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            // start the held submissions now, because one group of signatures has no space for the new submission
+            // start the worker on the held submissions, because one SIMD group has no space for the new submission too
             give(&self.rounds, mem::take(&mut *held));
         }
         held.weight += weight;

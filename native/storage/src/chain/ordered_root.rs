@@ -1,12 +1,12 @@
-//! Incremental root of a list (transactions, receipts).
+//! Computes the root of a list (transactions, receipts) item by item.
 //!
-//! Keys are RLP positions, and leaves must arrive in key order: 1 to 127, then 0, then 128 and up. So the first 128
-//! items are buffered, and later items are added directly.
+//! The key of an item is the RLP of its index. The trie builder needs keys in ascending order, and the index 0 comes
+//! after 1 to 127. So the first 128 items are buffered, and later items are added directly.
 
 use alloy_primitives::B256;
 use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles};
 
-/// Number of positions whose RLP is a single byte.
+/// Number of list indexes whose RLP is a single byte.
 const SHORT: usize = 128;
 
 #[derive(Default)]

@@ -17,7 +17,7 @@ use crate::chain::ordered_root::OrderedRoot;
 pub enum Outcome {
     Failed,
     Succeeded,
-    /// State root of a receipt before Byzantium.
+    /// State root after the transaction, in a receipt before Byzantium.
     Root(B256),
 }
 
@@ -72,7 +72,7 @@ fn add_log(bloom: &mut Bloom, log: &Log) {
     }
 }
 
-/// Receipts of a block, with incremental root and bloom.
+/// Collects the receipts of a block, and computes their root and their bloom incrementally.
 #[derive(Default)]
 pub struct Receipts {
     all: Vec<ReceiptData>,
@@ -99,7 +99,7 @@ impl Receipts {
         &self.all
     }
 
-    /// Return receipts, root and block bloom.
+    /// Return the receipts, the receipts root and the block bloom.
     pub fn finish(self) -> (Vec<ReceiptData>, B256, Bloom) {
         (self.all, self.root.finish(), self.bloom)
     }
@@ -162,7 +162,7 @@ pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
     Ok(receipts)
 }
 
-/// One receipt, with the cumulative gas and the number of logs of the receipts before it.
+/// One receipt of a block, with the cumulative gas and the number of logs of the receipts before it.
 pub struct Placed {
     pub receipt: ReceiptData,
     pub gas_before: u64,

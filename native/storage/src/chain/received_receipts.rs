@@ -14,9 +14,9 @@ use ophion_primitives::errors::{Error, Result};
 use super::receipts::{Outcome, ReceiptData};
 use crate::trie::{rlp_list, rlp_string};
 
-/// Receipts of one block.
+/// Maximum number of receipts of one block.
 const MAX_RECEIPTS: usize = 1 << 16;
-/// Greatest transaction type.
+/// Greatest known transaction type. A receipt of a higher type is rejected.
 const MAX_TYPE: u8 = 4;
 
 /// Decode the receipts of up to `max_blocks` blocks.

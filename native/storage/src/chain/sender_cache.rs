@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256};
 
 use ophion_primitives::errors::Result;
 
-/// Number of sets. The cache holds 65,536 senders in 3.6 MB, allocated with the first transaction.
+/// Number of cache sets. The cache holds 65,536 senders in 3.6 MB, allocated with the first transaction.
 const SETS: usize = 1 << 14;
 const PLACES: usize = 4;
 
@@ -29,8 +29,8 @@ impl Senders {
         Senders { sets: (0..sets).map(|_| Mutex::default()).collect() }
     }
 
-    /// Return the cache set of a hash. An attacker with colliding hashes evicts only entries of the same set. Each
-    /// eviction requires that this node recovers one sender.
+    /// Return the cache set for a transaction hash. An attacker with colliding hashes evicts only entries of one set.
+    /// For each eviction, this node recovers one sender.
     fn set(&self, hash: &B256) -> std::sync::MutexGuard<'_, Set> {
         let number = u64::from_be_bytes(*hash.first_chunk().expect("a hash has 32 bytes")) as usize;
         self.sets[number % self.sets.len()].lock().unwrap_or_else(PoisonError::into_inner)
@@ -67,7 +67,7 @@ fn remember(hash: B256, sender: Address) {
     SENDERS.put(hash, sender);
 }
 
-/// Return the senders of many transactions. `recover` gets the indexes of unknown hashes.
+/// Return the senders of many transactions. `recover` computes the senders that are not cached; it gets their indexes.
 pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<Address>>) -> Vec<Result<Address>> {
     let known: Vec<Option<Address>> = hashes.iter().map(|hash| SENDERS.get(hash)).collect();
     let unknown: Vec<usize> = (0..hashes.len()).filter(|place| known[*place].is_none()).collect();
@@ -79,7 +79,7 @@ pub fn senders_of(hashes: &[B256], recover: impl FnOnce(&[usize]) -> Vec<Result<
     hashes.iter().zip(known).map(sender).collect()
 }
 
-/// Return the number of cache misses.
+/// Return the number of cache misses: how many senders were recovered.
 pub fn recovered() -> u64 {
     RECOVERED.load(Ordering::Relaxed)
 }

@@ -1,15 +1,15 @@
-//! Merges the layers of uncommitted blocks, so that reads stay fast on a state with many layers.
+//! Merges the state changes (layers) of uncommitted blocks, so that reads stay fast on a state with many layers.
 
 use std::sync::Arc;
 
 use super::view::{Layer, LayerAccount, Layers};
 
-/// Maximum number of layers that are not merged. A node that commits each block soon has fewer layers.
+/// Maximum number of layers that a state keeps without merging. A node that commits each block soon has fewer layers.
 const MAX_LAYERS: usize = 8;
 
 /// Merge layers until each layer is more than twice as large as the layer above it, so that few layers remain.
 ///
-/// The base of a merged layer is the base of its lowest part.
+/// A merged layer has the base root of the lowest layer in it.
 pub fn merge_layers(layers: &Layers) -> Layers {
     if layers.len() <= MAX_LAYERS {
         return layers.clone();

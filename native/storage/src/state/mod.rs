@@ -1,4 +1,4 @@
-//! States by root.
+//! Access to states by their state root.
 
 mod merged_layers;
 mod ranges;

@@ -23,7 +23,7 @@ use crate::trie::{Account, EMPTY_ROOT, FlatAccount, Slot, Trie, Value, node_at, 
 /// Limits of one response.
 #[derive(Clone, Copy)]
 pub struct RangeLimits {
-    /// Size of the entries in bytes at which a response ends. The last entry may exceed the limit.
+    /// Size of the entries in bytes at which a response ends. The last entry may exceed it.
     pub bytes: usize,
     pub deadline: Instant,
 }
@@ -37,7 +37,8 @@ impl RangeLimits {
 /// Paths of trie nodes: one path of a node of the state trie, or an account hash and paths in its storage trie.
 pub type PathSet = Vec<Vec<u8>>;
 
-/// Encode the accounts from `origin` up to the first account at or above `limit`, with proofs of both ends.
+/// Encode an AccountRange response: the accounts from `origin` up to the first account at or above `limit`, with proofs
+/// of both ends.
 pub fn account_range(
     snapshot: &Snapshot,
     id: u64,
@@ -62,8 +63,8 @@ pub fn account_range(
     Ok(response(id, &[&accounts, &proof]))
 }
 
-/// Encode slots of accounts. `origin` and `limit` apply to the first account. Proofs follow if the slots of the last
-/// account are incomplete.
+/// Encode a StorageRanges response. `origin` and `limit` apply to the first account. Proofs follow if the slots of the
+/// last account are incomplete.
 pub fn storage_ranges(
     snapshot: &Snapshot,
     id: u64,
@@ -107,7 +108,8 @@ pub fn storage_ranges(
     Ok(response(id, &[&slots, &proof]))
 }
 
-/// Encode contract codes in the order of the requested hashes. Codes that are not stored are left out.
+/// Encode a ByteCodes response: contract codes in the order of the requested hashes. Codes that are not stored are left
+/// out.
 pub fn byte_codes(snapshot: &Snapshot, id: u64, hashes: &[B256], limits: RangeLimits) -> Result<Vec<u8>> {
     let mut codes = Vec::new();
     for hash in hashes {
@@ -123,8 +125,8 @@ pub fn byte_codes(snapshot: &Snapshot, id: u64, hashes: &[B256], limits: RangeLi
     Ok(response(id, &[&codes]))
 }
 
-/// Encode trie nodes in the order of their paths. A missing node is an empty string. The response ends before a missing
-/// account.
+/// Encode a TrieNodes response: trie nodes in the order of the requested paths. A missing node is an empty string. The
+/// response ends before a missing account.
 pub fn trie_nodes(snapshot: &Snapshot, id: u64, root: B256, sets: &[PathSet], limits: RangeLimits) -> Result<Vec<u8>> {
     let mut found = Vec::new();
     let Some(trie) = snapshot.stored_state(root)? else { return Ok(response(id, &[&found])) };

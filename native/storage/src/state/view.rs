@@ -19,14 +19,14 @@ use crate::store::forked_state::{Fork, LOCAL_STORAGE_KEY};
 use crate::store::{Database, MAX_CACHED_DEPTH, Snapshot, address_of, decode_header};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
-/// Maximum number of nodes in `CombinedNodes`, of at most 640 bytes each.
+/// Maximum number of trie nodes in the cache `CombinedNodes`, of at most 640 bytes each.
 const MAX_COMBINED_NODES: usize = 16_384;
 
-/// Changes of one uncommitted block, by unhashed keys.
+/// State changes of one uncommitted block, by unhashed keys.
 pub struct Layer {
     pub accounts: AddressMap<LayerAccount>,
     pub codes: B256Map<Bytecode>,
-    /// Root of the state below this layer.
+    /// State root of the state below this layer.
     pub base: B256,
 }
 
@@ -37,12 +37,12 @@ pub type Layers = Arc<[Arc<Layer>]>;
 #[derive(Clone)]
 pub struct LayerAccount {
     pub account: Option<FlatAccount>,
-    /// Whether the old storage was deleted. If so, slots that are not listed are zero.
+    /// Whether the account's old storage was deleted. If so, slots that this layer does not list are zero.
     pub wiped: bool,
     pub storage: HashMap<U256, U256>,
 }
 
-/// A state that can be opened for reading any number of times.
+/// A state, by its root, that can be opened for reading any number of times.
 #[derive(Clone)]
 pub struct StateData {
     /// The database; None for states that exist only in memory (test vectors).
@@ -64,14 +64,14 @@ impl StateData {
         Ok(StateData { store, root, trie, weight, layers: Layers::default(), public: None })
     }
 
-    /// Return the state after the head.
+    /// Return the state after the head block.
     pub fn latest(snapshot: &Snapshot) -> Result<Self> {
         let (hash, _) = snapshot.head()?.ok_or_else(|| Error::Storage("the database is empty".into()))?;
         let (_, _, header) = snapshot.header(&hash)?.ok_or_else(|| Error::damaged("the head has no header"))?;
         StateData::at(snapshot, decode_header(header)?.state_root)
     }
 
-    /// Return an empty state, in a database or in memory only.
+    /// Return an empty state, with a database or in memory only.
     pub fn empty(store: Option<Arc<Database>>) -> Self {
         StateData { store, root: EMPTY_ROOT, trie: Trie::default(), weight: 0, layers: Layers::default(), public: None }
     }
@@ -101,13 +101,13 @@ impl StateData {
         }
         let head_root = snapshot.as_ref().map(Snapshot::head_root).transpose()?;
         let is_head = head_root == Some(self.root);
-        // drop layers up to the head, which the trie holds
+        // drop the layers of committed blocks, because the trie of the head contains their changes
         let layers = match self.layers.iter().position(|layer| head_root == Some(layer.base)) {
             _ if is_head => Layers::default(),
             Some(lowest) if lowest + 1 < self.layers.len() => self.layers[..=lowest].into(),
             _ => self.layers.clone(),
         };
-        // without layers and flat tables, the state is read from trie nodes, which pruning may have deleted
+        // fail now if pruning has deleted this state, because without layers it is read only from stored trie nodes
         if let Some(snapshot) = &snapshot
             && !is_head
             && layers.is_empty()
@@ -130,7 +130,7 @@ impl StateData {
     }
 }
 
-/// Entries by hashed key, and the next key if there are more entries.
+/// One page of entries by hashed key, and the hashed key after them; None if there are no more entries.
 pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
 
 /// A state open for reading in one database snapshot.
@@ -144,17 +144,17 @@ pub struct View {
     pub public: Option<Box<View>>,
     /// On a development node that forks another chain: the state of that chain, below the local state.
     pub fork: Option<Arc<Fork>>,
-    /// Bytes of trie nodes read so far.
+    /// Number of bytes of trie nodes read so far.
     pub nodes_read: AtomicUsize,
-    /// Storage tries by account hash. A slot in a cached trie is read without reading its account.
+    /// Storage tries by account hash. To read a slot of a cached trie, the account is not read.
     pub storage_tries: StorageTries,
     pub combined: CombinedNodes,
 }
 
 pub type StorageTries = Mutex<B256Map<Trie<Slot>>>;
 
-/// Loads trie nodes and counts their bytes, because callers keep the nodes in memory. Reads of single values do not
-/// count.
+/// Loads trie nodes and counts their bytes, because tries keep the nodes in memory. Reads of single values are not
+/// counted.
 impl Source for View {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         Stored(self).load(id, |bytes| {
@@ -164,7 +164,7 @@ impl Source for View {
     }
 }
 
-/// The stored nodes of a view.
+/// Loads the stored trie nodes of a view without counting their bytes.
 struct Stored<'a>(&'a View);
 
 impl Source for Stored<'_> {
@@ -199,8 +199,8 @@ impl Source for Stored<'_> {
     }
 }
 
-/// Full forms of nodes that are stored as deltas, by id. An execution needs the full form twice: to read a node and to
-/// change it.
+/// Full forms of trie nodes that are stored as deltas, by id. An execution needs the full form twice: to read a node
+/// and to change it.
 #[derive(Default)]
 pub struct CombinedNodes {
     nodes: Mutex<HashMap<u64, Arc<[u8]>>>,
@@ -346,7 +346,7 @@ impl View {
         Ok(snapshot.tables().preimages.get(snapshot.txn(), hash.as_slice())?.map(<[u8]>::to_vec))
     }
 
-    /// Return up to `limit` accounts from a hashed key on, and the next key.
+    /// Return up to `limit` accounts from a hashed key on, and the hashed key after them.
     pub fn accounts_from(&self, start: &B256, limit: usize) -> Result<Page<FlatAccount>> {
         let mut found = Vec::new();
         let mut next = None;

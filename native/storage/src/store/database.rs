@@ -28,10 +28,10 @@ use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 /// Maximum number of analysed contract codes (with jump destinations) in the cache.
 const MAX_CACHED_CODES: usize = 2048;
 
-/// Number of commits after which the entries of killed readers are removed.
+/// Number of commits between two checks that remove the LMDB reader entries of killed processes.
 const COMMITS_PER_READER_CHECK: u32 = 16;
 
-/// Trie of the head in memory.
+/// Trie of the head state, held in memory.
 struct HeadTrie {
     root: B256,
     trie: Trie<Account>,
@@ -42,8 +42,8 @@ struct HeadTrie {
 #[derive(Default)]
 struct Live {
     head: Option<HeadTrie>,
-    /// Trie of the previous head. It stays for one more block, so that the writer thread, not the event loop, frees its
-    /// memory.
+    /// Trie of the previous head state. It stays for one more block, so that the writer thread, not the event loop,
+    /// frees its memory.
     before: Option<HeadTrie>,
 }
 
@@ -52,7 +52,8 @@ pub struct Database {
     pub(super) row_tables: RowTables,
     env: Env<WithoutTls>,
     codes: RwLock<B256Map<Bytecode>>,
-    /// Nodes of the table `nodes`; private nodes have other ids.
+    /// Cache of nodes of the table `nodes`. Private nodes are in another table, with ids of its own, so this cache does
+    /// not hold them.
     pub(crate) node_cache: NodeCache,
     /// On a development node that forks another chain: the state of that chain, below the local state.
     fork: RwLock<Option<Arc<Fork>>>,
@@ -101,8 +102,9 @@ impl Database {
         Ok(self.env.clone().static_read_txn()?)
     }
 
-    /// Commit a write transaction. Removes the entries of killed processes from the reader table now and then: a process
-    /// that is killed while it reads, such as an SQL query above its time limit, keeps freed pages from being reused.
+    /// Commit a write transaction. Every `COMMITS_PER_READER_CHECK` commits, also remove the reader entries of killed
+    /// processes. A process that is killed while it reads, such as an SQL query above its time limit, keeps freed pages
+    /// from being reused.
     fn finish(&self, txn: RwTxn<'_>) -> Result<()> {
         txn.commit()?;
         if self.commits.fetch_add(1, Ordering::Relaxed).is_multiple_of(COMMITS_PER_READER_CHECK) {
@@ -118,7 +120,7 @@ impl Database {
         self.node_cache.clear();
     }
 
-    /// Limit the memory for nodes of the latest state.
+    /// Limit the memory in bytes for trie nodes of the latest state.
     pub fn set_state_cache(&self, bytes: usize) {
         self.state_cache.store(bytes, Ordering::Relaxed);
     }
@@ -163,7 +165,7 @@ impl Database {
         codes.insert(hash, code.clone());
     }
 
-    /// Return the trie of the head and its size in memory; None if `root` is not the root of the head.
+    /// Return the cached trie of the head state and its size in memory; None if `root` is not the root of that state.
     pub(super) fn live_trie(&self, root: B256) -> Option<(Trie<Account>, usize)> {
         let live = self.live.lock().expect("no panic while locked");
         let head = live.head.as_ref().filter(|head| head.root == root)?;
@@ -196,7 +198,7 @@ impl Database {
         outcome
     }
 
-    /// Write blocks and named values, and move the head of the canonical chain, in one transaction.
+    /// Write blocks and values of the table `meta`, and move the head of the canonical chain, in one transaction.
     pub fn commit(
         self: &Arc<Self>,
         blocks: &[Arc<BlockRecord>],
@@ -208,14 +210,14 @@ impl Database {
         self.refuse_rootless(blocks)?;
         let outcome = self.write(blocks, removed, added, named);
         if let Err(cause) = &outcome {
-            // stop all writes: nodes in memory may have ids that the failed write did not store
+            // stop all writes: trie nodes in memory may have ids that the failed write did not store
             *failed = Some(stopped(cause));
             self.forget_live();
         }
         outcome
     }
 
-    /// Make a committed block the head again.
+    /// Make a committed block the head of the canonical chain again.
     ///
     /// The cost does not depend on the number of later blocks. Rows of later blocks stay until new blocks replace them;
     /// reads ignore these rows.
@@ -234,7 +236,7 @@ impl Database {
         Ok(())
     }
 
-    /// Write a state without a block: the state of the head after an edit by a development node.
+    /// Write a state that a development node has edited. It replaces the state of the head, without a new block.
     pub fn commit_state(self: &Arc<Self>, effects: &Effects, number: u64) -> Result<()> {
         let mut failed = self.writer()?;
         let outcome = self.write_state(effects, number);
@@ -414,7 +416,7 @@ impl Database {
         self.tx_index_buffer.write(&self.tables, txn, numbers)
     }
 
-    /// Write the state root of the new head. Returns the trie of that state.
+    /// Write the state root of the new head to the database. Returns the trie of that state.
     fn move_head(&self, txn: &mut RwTxn<'_>, fresh: &B256Map<&BlockRecord>, head: B256) -> Result<HeadTrie> {
         let (root, trie, weight) = match fresh.get(&head) {
             Some(block) => (block.effects.state_root, block.effects.trie.clone(), block.effects.weight),
@@ -428,7 +430,7 @@ impl Database {
         Ok(HeadTrie { root, trie, weight })
     }
 
-    /// Return the trie of a stored root.
+    /// Return the trie of a stored state, by its state root.
     pub(super) fn stored_trie(&self, txn: &RoTxn<'_>, root: B256) -> Result<Trie<Account>> {
         if root == EMPTY_ROOT {
             return Ok(Trie::default());

@@ -1,8 +1,8 @@
-//! The state of another chain, below the local state of a development node that forks it.
+//! The state of another chain that a development node forks. It lies below the local state.
 //!
-//! `View` reads local changes first. Keys without a local change are read here, and `fetch` requests unknown keys from
-//! the source. Local changes never enter `Known`. Two kinds of records distinguish a local deletion from a key that was
-//! never changed:
+//! `View` reads local changes first. Keys without a local change are read here. `fetch` requests unknown keys from the
+//! source, an RPC endpoint of the forked chain. `Known` holds only fetched values, never local changes. Two kinds of
+//! records distinguish a local deletion from a key that was never changed:
 //!
 //! - A slot that was set to zero stays in the storage trie, with the value zero.
 //! - An account that was deleted or created has the slot `LOCAL_STORAGE`. Its other slots do not come from the source.
@@ -23,7 +23,7 @@ const LOCAL_STORAGE_WORD: B256 = b256!("f04dbdd918f3b6dbd855ec909da6ae7799d1c545
 /// Hashed key of `LOCAL_STORAGE`.
 pub const LOCAL_STORAGE_KEY: B256 = b256!("60085536d65a621f2ad818bc11862103c7b7abcf24362eb758179f140537f171");
 
-/// A key whose value must be requested from the source.
+/// A key of the forked state whose value must be requested from the chain's RPC endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Missing {
     Account(Address),
@@ -31,13 +31,13 @@ pub enum Missing {
     BlockHash(u64),
 }
 
-/// What a read of a missing key does in this thread.
+/// What a read in this thread does with a key of the forked state that is not known.
 enum Mode {
-    /// Fetch the key and continue.
+    /// Fetch the value of the key and continue.
     Fetch,
-    /// Return zero for the key.
+    /// Return zero as the value of the key.
     Zero,
-    /// Return zero and note the key.
+    /// Return zero as the value of the key, and add the key to this list.
     Collect(Vec<Missing>),
 }
 
@@ -53,11 +53,11 @@ struct Known {
     block_hashes: HashMap<u64, B256>,
 }
 
-/// Fetches the value of a key, or fails.
+/// Function that fetches the value of a key from the forked chain, or fails.
 pub type Fetch = Box<dyn Fn(Missing) -> Result<()> + Send + Sync>;
 
 pub struct Fork {
-    /// Number of the forked block.
+    /// Number of the block at which the chain was forked.
     pub number: u64,
     known: RwLock<Known>,
     fetch: Fetch,
@@ -83,7 +83,7 @@ impl Fork {
         self.known.read().expect("no panic while locked").codes.get(hash).cloned()
     }
 
-    /// Return the hash of a block up to the forked block.
+    /// Return the hash of a block of the forked chain, up to the block at which it was forked.
     pub fn block_hash(&self, number: u64) -> Result<Option<B256>> {
         if number > self.number {
             return Ok(None);
@@ -91,7 +91,7 @@ impl Fork {
         self.read(Missing::BlockHash(number), |known| known.block_hashes.get(&number).copied())
     }
 
-    /// Read a key. Returns None if the key is unknown and this thread does not fetch.
+    /// Read a key of the forked state. Returns None if the key is unknown and this thread does not fetch keys.
     fn read<T>(&self, key: Missing, find: impl Fn(&Known) -> Option<T>) -> Result<Option<T>> {
         if let Some(found) = find(&self.known.read().expect("no panic while locked")) {
             return Ok(Some(found));
@@ -160,7 +160,7 @@ fn within<T>(mode: Mode, work: impl FnOnce() -> T) -> (T, Mode) {
     (done, MODE.replace(before))
 }
 
-/// Run `work` with zero for every missing key. System contracts use this, because they overwrite slots of a ring buffer
+/// Run `work` with zero for every unknown key. System contracts use this, because they overwrite slots of a ring buffer
 /// without reading the old values.
 pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     if MODE.with_borrow(|mode| matches!(mode, Mode::Collect(_))) {
@@ -169,7 +169,7 @@ pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     within(Mode::Zero, work).0
 }
 
-/// Run `work` with zero for every missing key. Returns the missing keys too.
+/// Run `work` with zero for every unknown key. Returns the unknown keys too.
 pub fn collecting<T>(work: impl FnOnce() -> T) -> (T, Vec<Missing>) {
     match within(Mode::Collect(Vec::new()), work) {
         (done, Mode::Collect(keys)) => (done, keys),

@@ -28,7 +28,7 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of trie nodes visited per step.
 pub(super) const STRIDE: usize = 10_000;
 
-/// A callback that gets the numbers of checked entries and of all entries. It returns false to stop the check.
+/// A progress callback that gets the numbers of checked entries and of all entries. It returns false to stop the check.
 pub type Watch<'a> = dyn FnMut(u64, u64) -> bool + Send + 'a;
 
 pub(super) struct Findings<'a> {
@@ -72,7 +72,8 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();
     let mut total = number + 1 + private_integrity_check::entries(snapshot)?;
-    // each account and slot of the state counts once more; its preimage is in one of two tables
+    // Count the entries to check. `preimages` is listed twice: its rows are checked, and the state has as many accounts
+    // and slots as `preimages` and `accounts` have rows.
     for table in [tables.positions, tables.preimages, tables.preimages, tables.accounts, tables.roots] {
         total += table.usage(snapshot.txn())?.0;
     }
@@ -97,7 +98,7 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     Ok(findings.lines)
 }
 
-/// Check that every listed state is complete. Hashes are checked only for the head.
+/// Check that every state in the list of stored states is complete. Hashes are checked only for the head.
 fn check_states(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     let mut reach = Reach::default();
     for entry in snapshot.tables().roots.from(snapshot.txn(), &[0])? {
@@ -232,7 +233,7 @@ fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<(
 }
 
 fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
-    // read the id of the root from the database, because the cache may hide damage
+    // read the id of the root node from the database, because the cached trie may hide damage
     let Some(id) = root_id(snapshot.tables(), snapshot.txn(), &root).ok().flatten() else {
         findings.add(format!("state {root} of the head is not listed"));
         return Ok(());

@@ -98,7 +98,7 @@ impl Snapshot {
         }
     }
 
-    /// Return up to `limit` rows whose key starts with `prefix` and is above `after`, in order.
+    /// Return up to `limit` rows in key order. Their keys start with `prefix` and are greater than `after`.
     pub fn rows(&self, table: &str, prefix: &[u8], after: &[u8], limit: usize) -> Result<Vec<Row<'_>>> {
         let Some(table) = self.inner.row_tables[place(table)?] else { return Ok(Vec::new()) };
         let mut found = Vec::new();

@@ -25,7 +25,7 @@ fn key(fold: u64, number: u64) -> Key {
     key
 }
 
-/// Return fold and block number of a key.
+/// Return the fold and the block number that a key of the index contains.
 fn parts(key: &[u8]) -> Result<(u64, u64)> {
     let key = Key::try_from(key).map_err(|_| Error::damaged("a key of the log index is too short"))?;
     let mut section = [0; 8];
@@ -34,7 +34,7 @@ fn parts(key: &[u8]) -> Result<(u64, u64)> {
     Ok((fold, u64::from_be_bytes(section) * SECTION_BLOCKS + u64::from(key[13])))
 }
 
-/// Write index entries of new blocks. An entry is a fold and a block number.
+/// Write the index entries of new blocks. An entry is a fold (the hash of an address or topic) and a block number.
 pub fn write(tables: &Tables, txn: &mut RwTxn<'_>, entries: &[(u64, u64)]) -> Result<()> {
     let mut keys: Vec<Key> = entries.iter().map(|(fold, number)| key(*fold, *number)).collect();
     // writing sorted keys takes 15 to 50 percent less time
@@ -50,7 +50,8 @@ pub fn contains(tables: &Tables, txn: &RoTxn<'_>, fold: u64, number: u64) -> Res
     Ok(tables.logs.get(txn, &[fold.to_be_bytes(), number.to_be_bytes()].concat())?.is_some())
 }
 
-/// Append the canonical blocks from `first` to `last` that may hold a log whose address or topic has this fold.
+/// Append the canonical blocks from `first` to `last` that may hold a log with this fold (the hash of an address or
+/// topic).
 pub fn search(tables: &Tables, txn: &RoTxn<'_>, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
     search_unsectioned(tables, txn, fold, first, last, blocks)?;
     let mut from = first;
@@ -60,7 +61,7 @@ pub fn search(tables: &Tables, txn: &RoTxn<'_>, fold: u64, first: u64, last: u64
         for entry in tables.log_sections.from(txn, &key(fold, from))? {
             let (found, number) = parts(entry?.0)?;
             if found != fold || number >= end_of_section {
-                // sections without entries are skipped
+                // skip sections without entries
                 next = Some(end_of_section.max(number / SECTION_BLOCKS * SECTION_BLOCKS));
                 break;
             }
@@ -110,7 +111,7 @@ pub fn fold(value: &[u8]) -> u64 {
     })
 }
 
-/// Return the log index hashes of all addresses and topics in a block's receipts.
+/// Return the folds of all addresses and topics in a block's receipts.
 pub fn folds(receipts: &[ReceiptData]) -> Vec<u64> {
     let mut found = Vec::new();
     for log in receipts.iter().flat_map(|receipt| &receipt.logs) {
@@ -132,7 +133,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("ophion-log-index-{}", std::process::id()));
         let (env, tables, _) = opening::open(&path, true, false, false).unwrap();
         let mut txn = env.write_txn().unwrap();
-        // the fold of a block depends on its number; blocks below 100 are in the index without sections
+        // in this test, each block has one fold, which depends on its number; blocks below 100 are in the index without
+        // sections
         let fold = |number: u64| [7, u64::MAX, 0, 12_345][(number % 4) as usize];
         let numbers: Vec<u64> = (0..300).chain([1_000, 1_001, 70_000, 1 << 39]).collect();
         for number in numbers.iter().filter(|number| **number < 100) {

@@ -1,16 +1,17 @@
 //! Cache of trie nodes near the root, by id.
 //!
-//! A row never changes and no id is used twice, so the cache needs no invalidation: it holds for every block, for
-//! reorganisations and for older states. Without it, a read at random keys looks up each level of the trie in LMDB.
+//! A stored node never changes and no id is used twice. So cached nodes stay valid in every block, after
+//! reorganisations and for older states. Without the cache, a read at random keys looks up each level of the trie in
+//! LMDB.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use alloy_primitives::map::HashMap;
 
-/// Nodes that begin at this nibble of a key or after it are not cached. The nodes above are at most 1 + 16 + 256 + 4,096
-/// for each trie, 3 MB in all.
+/// Depth in nibbles from which on trie nodes are not cached. At most 1 + 16 + 256 + 4,096 nodes of a trie lie above
+/// this depth; they take 3 MB.
 pub const MAX_CACHED_DEPTH: usize = 4;
-/// Maximum bytes of cached nodes: the upper levels of five large tries.
+/// Maximum size of all cached nodes in bytes. The upper levels of five large tries fit.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 const SHARDS: usize = 16;
 
@@ -20,7 +21,7 @@ struct Shard {
     bytes: usize,
 }
 
-/// Full stored forms of nodes. A full shard is cleared.
+/// Cached nodes in their full stored form, in shards by id. A full shard is cleared.
 #[derive(Default)]
 pub struct NodeCache {
     shards: [RwLock<Shard>; SHARDS],

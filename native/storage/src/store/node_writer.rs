@@ -7,7 +7,7 @@ use super::records::Nodes;
 use super::tables::Table;
 use crate::trie::{Saver, Version, version};
 
-/// Collects nodes and appends them later, so that the database can be read while a trie is saved.
+/// Collects new trie nodes and appends them to the table later, so that the table can be read while a trie is saved.
 pub(super) struct NodeWriter {
     table: Table,
     pub(super) next: u64,
@@ -19,7 +19,7 @@ impl NodeWriter {
         NodeWriter { table, next, buffer: Vec::new() }
     }
 
-    /// Return a saver that can also read stored and collected nodes.
+    /// Return a `Saver` that can also read stored nodes and the collected new nodes.
     pub(super) fn beside<'a>(&'a mut self, txn: &'a RoTxn<'a>) -> impl Saver + 'a {
         NodeSaver { nodes: Nodes { table: self.table, txn }, writer: self }
     }

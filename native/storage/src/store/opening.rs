@@ -17,7 +17,7 @@ const MIN_MAP_BYTES: usize = 1 << 30;
 /// Size of the two meta pages at the start of an LMDB file. A shorter file is incomplete.
 const TWO_PAGES: u64 = 8192;
 
-/// The open LMDB environment with its tables.
+/// The open LMDB environment with its tables and the tables of other packages.
 pub type Opened = (Env<WithoutTls>, Tables, RowTables);
 
 /// Open the environment and its tables. With `create`, missing tables are created.
@@ -120,7 +120,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             let layout = databases[Tables::META].get(txn, meta::LAYOUT)?;
             let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
             if is_older {
-                // copy of the head's state, which is read from the trie now
+                // older versions stored a copy of the head's state here; this version reads that state from the trie
                 databases[Tables::STORAGE].clear(txn)?;
             }
             if made != Some(Tables::NAMES.len()) || is_older {
@@ -259,7 +259,7 @@ fn explain_bus_errors() {
 mod tests {
     use super::*;
 
-    /// Create a database with only these tables, like an older version.
+    /// Create a database that has only these tables, as an older version made it.
     fn older(name: &str, tables: &[&str]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("ophion-opening-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);

@@ -35,7 +35,8 @@ mod tests {
         let [new, old, contract, nameless, slot] = [1, 2, 3, 4, 5].map(Address::repeat_byte);
         tables.preimages.put(&mut txn, keccak256(new).as_slice(), new.as_slice()).unwrap();
         tables.preimages.put(&mut txn, keccak256(slot).as_slice(), &[5; 32]).unwrap();
-        // nonce, length and bytes of the balance, flags (1 code, 2 storage, 4 address), then what the flags announce
+        // an account record: nonce, length and bytes of the balance, flags (1 code, 2 storage, 4 address), then the
+        // flagged fields
         let row = |flags: u8, hashes: usize, address: &[u8]| {
             [&[7, 1, 9, flags][..], &vec![8; 32 * hashes][..], address].concat()
         };

@@ -15,7 +15,7 @@ use crate::trie::Account;
 /// Repair hint shown to the operator.
 const ANEW: &str = "`ophion privacy rebuild` makes private states anew";
 
-/// Return the number of entries to check.
+/// Return the number of private entries that the check visits.
 pub fn entries(snapshot: &Snapshot) -> Result<u64> {
     let Tables { private_code, private_receipts, private_groups, .. } = snapshot.tables();
     [private_code, private_receipts, private_groups]
@@ -56,7 +56,7 @@ pub fn check_private(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result
     Ok(())
 }
 
-/// Check that every listed state is complete.
+/// Check that every listed state of a privacy group is complete.
 fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> {
     let mut reach = Reach::default();
     for entry in snapshot.tables().private_groups.from(snapshot.txn(), &[0])? {
@@ -64,7 +64,7 @@ fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Resul
         if findings.are_over() {
             break;
         }
-        // skip empty states, which have no root node
+        // skip groups with an empty state, because an empty state has no root node
         if let Some(id) = record.get(..8).map(number).filter(|id| *id != 0) {
             reach.add_root(id);
         }
@@ -84,7 +84,7 @@ fn check_completeness(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Resul
     Ok(())
 }
 
-/// Check the latest state of a group against its root.
+/// Check the latest state of a privacy group against its stored root.
 fn check_group(snapshot: &Snapshot, group: &B256, findings: &mut Findings<'_>) -> Result<()> {
     let Some(state) = snapshot.group_state(group, u64::MAX)? else { return Ok(()) };
     let nodes = snapshot.private_nodes();

@@ -19,7 +19,7 @@ use super::tables::{Tables, meta};
 use crate::chain::receipts::{put_logs, read_logs};
 use crate::trie::{Account, Child, EMPTY_ROOT, Trie, save_root};
 
-/// How a private transaction ended.
+/// How a private transaction ended: the receipt's status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrivateStatus {
     Failed = 0,
@@ -33,12 +33,12 @@ pub enum PrivateStatus {
 pub struct PrivateReceipt {
     pub status: PrivateStatus,
     pub group: B256,
-    /// Root of the group's state after the transaction.
+    /// Root of the privacy group's state after the transaction.
     pub root: B256,
     pub payload_key: B256,
-    /// Position of the marker in its block.
+    /// Index of the marker transaction in its block.
     pub index: u32,
-    /// Hash of the private transaction; zero if the transaction was unreadable.
+    /// Hash of the private transaction; zero if the transaction could not be decoded.
     pub hash: B256,
     pub sender: Address,
     pub to: Option<Address>,
@@ -54,18 +54,18 @@ pub struct PrivateReceipt {
     pub logs: Vec<Log>,
 }
 
-/// States of one group in one block, one per transaction.
+/// States of one privacy group in one block: one state after each transaction.
 pub struct GroupStates {
     pub group: B256,
     pub block: B256,
     pub number: u64,
-    /// Marker of each transaction, and the state root after the transaction.
+    /// Hash of each transaction's marker, and the state root after the transaction.
     pub roots: Vec<(B256, B256)>,
-    /// State of the group after the last transaction.
+    /// State of the privacy group after the last transaction.
     pub trie: Trie<Account>,
 }
 
-/// A marker on the chain, for this node or for other participants.
+/// A marker transaction on the chain, addressed to this node or to other participants.
 pub struct Marker {
     pub payload_key: B256,
     pub number: u64,
@@ -81,9 +81,9 @@ pub struct PrivateWrites {
     pub receipts: Vec<(B256, B256, PrivateReceipt)>,
     pub markers: Vec<Marker>,
     pub codes: Vec<(B256, Bytes)>,
-    /// Last processed block. With None, the stored value stays.
+    /// Last block that the private transaction processor has handled. None leaves the stored value unchanged.
     pub followed: Option<(B256, u64)>,
-    /// Late payloads that have been processed.
+    /// Keys of late payloads that have been processed.
     pub settled: Vec<B256>,
 }
 
@@ -187,7 +187,8 @@ fn receipt_key(block: &B256, marker: &B256) -> [u8; 64] {
 impl Database {
     /// Write one step of the private transaction processor, in one database transaction.
     pub fn commit_private(self: &Arc<Self>, writes: &PrivateWrites) -> Result<()> {
-        // allow no writes after a failed write: trie nodes have ids already, and later writes could refer to missing nodes
+        // allow no writes after a failed write: trie nodes have ids already, and later writes could refer to missing
+        // trie nodes
         self.write_or_stop(|txn| self.write_private(txn, writes))
     }
 
@@ -245,7 +246,7 @@ impl Database {
         Ok(())
     }
 
-    /// Record late payloads for the private transaction processor.
+    /// Record payloads that arrived after their markers were processed, for the private transaction processor.
     pub fn note_late(self: &Arc<Self>, keys: &[B256]) -> Result<()> {
         self.write_alone(|txn, _| keys.iter().try_for_each(|key| note_late(&self.tables, txn, key).map(drop)))
     }
@@ -265,7 +266,7 @@ impl Database {
     }
 }
 
-/// State of a group in a block.
+/// State of a privacy group after one block.
 pub struct GroupState {
     pub block: B256,
     pub number: u64,
@@ -285,7 +286,8 @@ impl Snapshot {
         Ok(mark.map(|mark| (B256::from_slice(&mark[..32]), number(&mark[32..]))))
     }
 
-    /// Return the latest state of a group in the canonical blocks up to `up_to`; None if the group has no state yet.
+    /// Return the latest state of a privacy group in the canonical blocks up to `up_to`; None if the group has no state
+    /// yet.
     pub fn group_state(&self, group: &B256, up_to: u64) -> Result<Option<GroupState>> {
         let mut key = group_key(group, up_to, &B256::repeat_byte(0xff));
         let mut found = self.tables().private_groups.up_to(self.txn(), &key)?;
@@ -300,13 +302,13 @@ impl Snapshot {
         Ok(None)
     }
 
-    /// Return marker and root of each transaction of a group in a block.
+    /// Return marker hash and state root of each transaction of a group in a block.
     pub fn group_roots(&self, group: &B256, at: u64, block: &B256) -> Result<Vec<(B256, B256)>> {
         let record = self.tables().private_groups.get(self.txn(), &group_key(group, at, block))?;
         Ok(record.map(roots_of).unwrap_or_default())
     }
 
-    /// Return up to `max` canonical blocks with transactions of a group, from number `from` on.
+    /// Return up to `max` canonical blocks in which a privacy group has transactions, from number `from` on.
     pub fn group_blocks(&self, group: &B256, from: u64, max: usize) -> Result<Vec<(u64, B256)>> {
         let mut found = Vec::new();
         for entry in self.tables().private_groups.from(self.txn(), &group_key(group, from, &B256::ZERO))? {
@@ -321,7 +323,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Return up to `max` groups that have a state, from id `start` on.
+    /// Return the ids of up to `max` privacy groups that have a state, from id `start` on.
     pub fn groups_from(&self, start: &B256, max: usize) -> Result<Vec<B256>> {
         let mut found: Vec<B256> = Vec::new();
         let mut at = group_key(start, 0, &B256::ZERO);

@@ -23,17 +23,17 @@ use super::records::{decode_header, number};
 use super::state_roots::RootRecord;
 use super::tables::meta;
 
-/// A key greater than every root and every id.
+/// A database key greater than every state root and every node id.
 const END: &[u8] = &[0xff; 33];
 
 /// Repack a range only if this frees at least 1/`WORTH` of its bytes; otherwise leave the range to a later round. Most
 /// deleted nodes are near the oldest stored state. Repacking older ranges would copy much and free little.
 const WORTH: usize = 8;
 
-/// One pruning round. Call `forget`, `mark` and `sweep` in this order, each until it returns false.
+/// One round of state pruning. Call `forget`, `mark` and `sweep` in this order, each until it returns false.
 pub struct Pruning {
     database: Arc<Database>,
-    /// Number of the oldest block whose state stays.
+    /// Number of the oldest block whose state is kept.
     oldest: u64,
     kept: B256Set,
     forget_from: Vec<u8>,
@@ -68,7 +68,7 @@ impl Pruning {
         })
     }
 
-    /// Check up to `max` states and delete old roots. Returns false when all states are checked.
+    /// Check up to `max` listed states and delete old state roots. Returns false when all states are checked.
     pub fn forget(&mut self, max: usize) -> Result<bool> {
         let (oldest, kept) = (self.oldest, &self.kept);
         let mut forgotten = 0;
@@ -84,7 +84,7 @@ impl Pruning {
         Ok(next.map(|next| self.forget_from = next).is_some())
     }
 
-    /// Visit up to `max` nodes and mark them. Returns false when all nodes are visited.
+    /// Mark up to `max` reachable trie nodes. Returns false when all reachable nodes are marked.
     pub fn mark(&mut self, max: usize) -> Result<bool> {
         let snapshot = self.database.snapshot()?;
         if self.reach.is_none() {
@@ -99,7 +99,7 @@ impl Pruning {
         reach.advance(&snapshot.nodes(), max)
     }
 
-    /// Check up to `max` nodes and delete the unmarked nodes. Returns false when all nodes are checked.
+    /// Check up to `max` stored trie nodes and delete the unmarked nodes. Returns false when all nodes are checked.
     pub fn sweep(&mut self, max: usize) -> Result<bool> {
         let Some(Reach { needed, .. }) = self.reach.as_ref().filter(|reach| reach.is_complete()) else {
             return Err(Error::Storage("sweep called before mark has finished".into()));
@@ -112,7 +112,7 @@ impl Pruning {
         Ok(next.map(|next| self.sweep_from = next).is_some())
     }
 
-    /// Return the number of marked nodes. `sweep` keeps the marked nodes.
+    /// Return the number of marked trie nodes. `sweep` keeps these nodes.
     pub fn marked(&self) -> u64 {
         self.reach.as_ref().map_or(0, |reach| reach.needed.count())
     }

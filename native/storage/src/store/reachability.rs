@@ -9,7 +9,7 @@ use crate::trie::{Account, Slot, references};
 const CHUNK: u64 = 1 << 16;
 type Chunk = [u64; CHUNK as usize / 64];
 
-/// A set of ids with one bit per id, in chunks allocated on demand.
+/// A set of node ids with one bit per id, in chunks that are allocated when needed.
 #[derive(Default)]
 pub struct Marks {
     chunks: Vec<Option<Box<Chunk>>>,
@@ -17,7 +17,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Add an id. Returns false if the set already contains it.
+    /// Add a node id. Returns false if the set already contains it.
     fn insert(&mut self, id: u64) -> bool {
         let at = (id / CHUNK) as usize;
         if at >= self.chunks.len() {
@@ -47,11 +47,11 @@ enum Kind {
     Storage,
 }
 
-/// Walks all nodes below some roots and visits each node once.
+/// Walks all trie nodes below some root nodes and visits each node once.
 #[derive(Default)]
 pub struct Reach {
     visited: Marks,
-    /// Visited nodes, and the earlier versions on which their deltas are based.
+    /// Visited trie nodes, and the earlier versions on which their deltas are based.
     pub needed: Marks,
     open: Vec<(u64, Kind)>,
 }
@@ -66,7 +66,8 @@ impl Reach {
         self.open.is_empty()
     }
 
-    /// Visit up to `max` nodes. Returns false at the end. If a node cannot be read, the error contains its id.
+    /// Visit up to `max` trie nodes. Returns false after the last node. If a node cannot be read, the error contains
+    /// its id.
     pub fn advance(&mut self, nodes: &Nodes<'_>, max: usize) -> Result<bool> {
         let (mut own, mut below) = (Vec::new(), Vec::new());
         for _ in 0..max {

@@ -18,7 +18,7 @@ use crate::chain::body::{BodyData, Known, decode_rest};
 use crate::chain::receipts::{self, Placed, ReceiptData};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
 
-/// A read transaction. It should be short-lived.
+/// An open read transaction. It should be short-lived, because LMDB cannot reuse the pages that it sees.
 pub struct Snapshot {
     txn: RoTxn<'static, WithoutTls>,
     pub inner: Arc<Database>,
@@ -94,10 +94,11 @@ impl Snapshot {
         Ok(record.map(|record| receipts::restore_at(record, index, max_bytes)).transpose()?.flatten())
     }
 
-    /// Return block number and index of a canonical transaction.
+    /// Return block number and index of a canonical transaction; None if it is unknown.
     pub fn position(&self, transaction: &B256) -> Result<Option<(u64, u32)>> {
         let (tables, txn) = (self.tables(), &self.txn);
-        // Read the buffer before the database, because a row leaves the buffer only after it was written.
+        // Read the buffer of the transaction index before the table, because a row leaves the buffer only after it was
+        // written.
         let tx_index_buffer = self.inner.tx_index_buffer.places(transaction);
         if let Some(place) = tx_index::confirmed(tables, txn, transaction, tx_index_buffer)? {
             return Ok(Some(place));
@@ -105,18 +106,18 @@ impl Snapshot {
         if let Some(place) = tx_index::find(tables, txn, transaction)? {
             return Ok(Some(place));
         }
-        // The row may have left the buffer after this snapshot was opened, so look in a newer snapshot.
+        // The index row may have left the buffer after this snapshot was opened, so look in a newer snapshot.
         let later = self.inner.read_txn()?;
         tx_index::confirmed(tables, txn, transaction, tx_index::places(tables, &later, transaction)?)
     }
 
-    /// Return hash and sender of each transaction of a block, and the undecoded body.
+    /// Return hash and sender of each transaction of a block, and the undecoded body RLP.
     pub fn stored_body(&self, hash: &B256) -> Result<Option<(Vec<Known>, &[u8])>> {
         let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
         record.map(|record| split_body(record, hash)).transpose()
     }
 
-    /// Return hash and sender of one transaction, and the undecoded body.
+    /// Return hash and sender of one transaction of a block, and the undecoded body RLP.
     pub fn stored_transaction(&self, hash: &B256, index: usize) -> Result<Option<(Known, &[u8])>> {
         let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
         Ok(record.map(|record| known_at(record, index)).transpose()?.flatten())
@@ -163,7 +164,7 @@ impl Snapshot {
         Ok(self.tables().meta.get(&self.txn, meta::NEXT_NODE)?.map_or(0, |next| number(next) - 1))
     }
 
-    /// Return a small named value of the node.
+    /// Return a named value of the table `meta`.
     pub fn meta(&self, key: &str) -> Result<Option<&[u8]>> {
         self.tables().meta.get(&self.txn, &meta::own(key))
     }
@@ -179,8 +180,8 @@ impl Snapshot {
         Ok(used)
     }
 
-    /// Append to `blocks` the canonical blocks from `first` to `last` that may hold a log whose address or topic has
-    /// this hash.
+    /// Append to `blocks` the canonical blocks from `first` to `last` that may hold a log with this fold (the hash of
+    /// an address or topic).
     pub fn listed(&self, fold: u64, first: u64, last: u64, blocks: &mut Vec<u64>) -> Result<()> {
         log_index::search(self.tables(), &self.txn, fold, first, last, blocks)
     }

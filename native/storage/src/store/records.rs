@@ -25,14 +25,15 @@ impl<'t> Nodes<'t> {
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }
 
-    /// Load a node like `load`, and call `earlier` with the id of each further row that the node needs.
+    /// Load a trie node like `load`. If the node is stored as a delta, also call `earlier` with the id of each earlier
+    /// row that the delta needs.
     pub fn load_all<T>(&self, id: u64, earlier: impl FnMut(u64), read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), earlier, |whole, _| read(whole))
     }
 }
 
 impl Nodes<'_> {
-    /// Load a node like `load`. `read` also gets the number of deltas of the node.
+    /// Load a trie node like `load`. `read` also gets the number of deltas from which the node was built.
     pub fn load_counted<T>(&self, id: u64, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), |_| (), read)
     }
@@ -48,7 +49,7 @@ pub fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
-/// Return hash and number of the head.
+/// Return hash and number of the head; None in an empty database.
 pub fn head(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<(B256, u64)>> {
     let head = tables.meta.get(txn, meta::HEAD)?;
     Ok(head.map(|head| (B256::from_slice(&head[..32]), number(&head[32..]))))
@@ -93,10 +94,10 @@ fn decode_gapped(fields: &[u8], mut tail: &[u8]) -> alloy_rlp::Result<Header> {
     Ok(header)
 }
 
-/// Offset of the RLP in a `headers` record.
+/// Offset of the header's RLP in a `headers` record.
 pub const HEADER_AT: usize = 8 + 32 + 16;
 
-/// Return number, total difficulty and RLP of a header.
+/// Return number, total difficulty and RLP of a stored header.
 pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<(u64, U256, &'t [u8])>> {
     match tables.headers.get(txn, hash.as_slice())? {
         Some(record) if record.len() > HEADER_AT => {
@@ -146,7 +147,7 @@ fn one_known(hash: &[u8], sender: &[u8]) -> Known {
     Known { hash: B256::from_slice(hash), sender: Address::from_slice(sender) }
 }
 
-/// Flag in the count field. A record with this flag lists each sender only once.
+/// Flag in the count field of a body record. A record with this flag lists each sender only once.
 const SENDERS_ONCE: u32 = 1 << 31;
 
 /// Call `see` with index, hash and sender of each transaction. Returns the body's RLP.

@@ -32,7 +32,7 @@ impl Database {
         check_state_hashes(&snapshot, states[0])?;
         drop(snapshot);
         let tables = self.tables;
-        // bodies and receipts first, because their numbers are in the headers
+        // delete bodies and receipts before headers, because the header of a block holds its number
         for table in [tables.bodies, tables.receipts, tables.headers] {
             self.retain(table, |snapshot, hash, _| snapshot.is_canonical_up_to(hash, head))?;
         }
@@ -42,7 +42,7 @@ impl Database {
         self.retain(tables.meta, |_, key, _| Ok(!key.starts_with(NODE_VALUES) && key != meta::FOLLOWED))?;
         self.write_or_stop(|txn| {
             for (root, number) in states.into_iter().zip([0, head]) {
-                // a record may list further root nodes, which were not checked
+                // keep only the checked root node: the record may list further root nodes, which were not checked
                 if let Some(id) = root_id(&tables, txn, &root)? {
                     tables.roots.delete(txn, root.as_slice())?;
                     note_root(&tables, txn, &root, id, number)?;
@@ -60,7 +60,7 @@ impl Database {
         })
     }
 
-    /// Delete the rows that `keep` rejects.
+    /// Delete the rows of a table that `keep` rejects.
     fn retain(self: &Arc<Self>, table: Table, keep: impl Fn(&Snapshot, &[u8], &[u8]) -> Result<bool>) -> Result<()> {
         let mut start = vec![0];
         loop {

@@ -1,17 +1,19 @@
-//! Writes a state that comes from other nodes in parts (snap/1). Every part is verified before it is written.
+//! Writes a state that is downloaded from other nodes in parts (snap/1). Every part is verified before it is written.
 //!
 //! ```text
 //! AccountRange ─▶ AccountBatch ─▶ storages and codes of its accounts ─▶ put_accounts
 //! ```
-//! An account is written after its storage and its code, so the accounts that are there are whole. The state trie grows
-//! with each batch. Named values, such as the next key to request, are written in the same transaction. A process that
-//! is killed at any moment continues with the last batch.
+//! An account is written after its storage and its code, so every stored account is complete. The state trie grows with
+//! each batch. Named values, such as the next key to request, are written in the same transaction. A process that was
+//! killed at any moment continues after the last written batch.
 //!
-//! | key in `meta`                 | value                                                                  |
-//! |-------------------------------|------------------------------------------------------------------------|
-//! | snap:accounts                 | id (8) and hash (32) of the root of the accounts so far                |
-//! | snap:storage:<root>           | id (8) of the root of a whole storage trie                             |
-//! | snap:slots:<root>             | next key (32), then id (8) and hash (32) of the root of the slots so far |
+//! | key in `meta`       | value                                                                               |
+//! |---------------------|-------------------------------------------------------------------------------------|
+//! | snap:accounts       | id (8) and hash (32) of the root node of the accounts so far                        |
+//! | snap:storage:<root> | id (8) of the root node of a complete storage trie                                  |
+//! | snap:slots:<root>   | next key to request (32), id (8) and hash (32) of the root node of the slots so far |
+//!
+//! Numbers in parentheses are sizes in bytes.
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
 use alloy_rlp::Encodable;
@@ -32,23 +34,24 @@ use crate::trie::{
 const ACCOUNTS: &[u8] = b"snap:accounts";
 const WHOLE_STORAGE: &[u8] = b"snap:storage:";
 const STORAGE_PART: &[u8] = b"snap:slots:";
-/// Prefix of all keys above.
+/// Prefix of the keys of a state download in `meta`.
 const ALL: &[u8] = b"snap:";
-/// Items in one list of a response. The size of a message bounds them further.
+/// Maximum number of items in one list of a response. The size limit of a message is stricter for most lists.
 const MAX_ITEMS: usize = 1 << 17;
 
-/// Named values that are written with a part of the state.
+/// Key and value of a row in `meta`, written in one transaction with a part of the state.
 pub type Named = (String, Vec<u8>);
 
-/// Verified accounts of one response.
+/// Verified accounts of one AccountRange response.
 pub struct AccountBatch {
     pub accounts: Vec<(B256, FlatAccount)>,
-    /// Whether the state has accounts after the last one.
+    /// Whether the state has more accounts after the last account of the response.
     pub has_more: bool,
 }
 
 impl AccountBatch {
-    /// Verify an AccountRange response: the accounts from `origin` on. None if the peer does not have the state.
+    /// Verify an AccountRange response, which holds the accounts from `origin` on. Returns None if the peer does not
+    /// have the state.
     pub fn verified(response: &[u8], root: B256, origin: B256) -> Result<Option<Self>> {
         let [_, accounts, proof] = parts(response)?;
         let encoded = rlp_list(accounts, MAX_ITEMS)?;
@@ -59,13 +62,13 @@ impl AccountBatch {
         let accounts = encoded.into_iter().map(account_entry).collect::<Result<Vec<_>>>()?;
         let values: Vec<(B256, Vec<u8>)> = accounts.iter().map(|(key, account)| (*key, full_rlp(account))).collect();
         let entries: Vec<(B256, &[u8])> = values.iter().map(|(key, value)| (*key, &value[..])).collect();
-        // an account range always has a proof, unless it is the whole state
+        // a response without a proof must hold all accounts of the state
         let has_more = verify_range(root, origin, &entries, &proof)?;
         Ok(Some(AccountBatch { accounts, has_more }))
     }
 }
 
-/// Root of a trie that grows.
+/// Id and hash of the root node of a trie that is downloaded in parts.
 #[derive(Clone, Copy)]
 struct Link {
     id: u64,
@@ -90,8 +93,9 @@ impl Link {
 }
 
 impl Database {
-    /// Write the storage tries of a StorageRanges response. `roots` are in the order of the request, and
-    /// `origin` is the first key of the first one. Returns the number of slots; None if the peer does not have the state.
+    /// Write the storage tries of a StorageRanges response. `roots` are the storage roots in the order of the request.
+    /// `origin` is the first requested key of the first storage. Returns the number of written slots; None if the peer
+    /// does not have the state.
     pub fn put_storages(&self, response: &[u8], roots: &[B256], origin: B256) -> Result<Option<usize>> {
         let [_, storages, proof] = parts(response)?;
         let (storages, proof) = (rlp_list(storages, roots.len())?, strings(proof)?);
@@ -153,7 +157,7 @@ impl Database {
             let base = match before {
                 Some((next, link)) if next == origin => link.trie(),
                 None if origin == B256::ZERO => Trie::default(),
-                // another request has written this part already
+                // another response has already written this part of the storage
                 Some(_) => return Ok(()),
                 None => return Err(Error::Storage("a part of a storage has no beginning".into())),
             };
@@ -171,7 +175,8 @@ impl Database {
         })
     }
 
-    /// Return the first missing key of each storage root that is not whole: zero if nothing of it is there.
+    /// Return each storage root whose trie is incomplete, with the first missing key; the key is zero if no slot is
+    /// stored.
     pub fn missing_storages(&self, roots: &[B256]) -> Result<Vec<(B256, B256)>> {
         let txn = self.read_txn()?;
         let mut found = Vec::new();
@@ -197,7 +202,7 @@ impl Database {
         Ok(found)
     }
 
-    /// Write the codes of a ByteCodes response. Fails if a code was not requested. Returns their number.
+    /// Write the codes of a ByteCodes response. Fails if a code was not requested. Returns the number of codes.
     pub fn put_codes(&self, response: &[u8], requested: &[B256]) -> Result<usize> {
         let [_, codes] = parts(response)?;
         let codes: Vec<(B256, &[u8])> = strings(codes)?.into_iter().map(|code| (keccak256(code), code)).collect();
@@ -210,7 +215,8 @@ impl Database {
         Ok(codes.len())
     }
 
-    /// Add accounts to the state, with named values. Their storages and codes must be there.
+    /// Insert and remove accounts of the downloaded state, and write named values. The storage and the code of each
+    /// inserted account must be stored already.
     pub fn put_accounts(&self, accounts: &[(B256, FlatAccount)], removed: &[B256], named: &[Named]) -> Result<()> {
         self.write_nodes(|txn, tables, writer| {
             let mut trie = accounts_trie(tables, txn)?;
@@ -235,25 +241,25 @@ impl Database {
         })
     }
 
-    /// Root of the accounts that are there.
+    /// Return the state root of the accounts downloaded so far.
     pub fn downloaded_root(&self) -> Result<B256> {
         let txn = self.read_txn()?;
         Ok(accounts_trie(&self.tables, &txn)?.hash())
     }
 
-    /// Take trie nodes of another state into a search for differences. Returns the number of nodes.
+    /// Pass the trie nodes of a TrieNodes response to a search for differences. Returns the number of accepted nodes.
     pub fn receive_nodes(&self, difference: &mut Difference, response: &[u8]) -> Result<usize> {
         let [_, nodes] = parts(response)?;
         let mut nodes = strings(nodes)?;
-        // an empty string stands for a node that the peer does not have
+        // an empty string stands for a trie node that the peer does not have
         nodes.truncate(nodes.iter().position(|node| node.is_empty()).unwrap_or(nodes.len()));
         let txn = self.read_txn()?;
         let source = Nodes { table: self.tables.nodes, txn: &txn };
         difference.receive(&nodes, &accounts_trie(&self.tables, &txn)?, &source)
     }
 
-    /// Make the accounts the state of a block, and delete everything that only the download needs: also named values
-    /// that begin with "snap ".
+    /// Record the downloaded accounts as the state of a block. Deletes all data that only the download needs, and named
+    /// values whose key begins with "snap ". Fails if the state is incomplete.
     pub fn finish_state(&self, root: B256, block_number: u64, named: &[Named]) -> Result<()> {
         self.write_alone(|txn, tables| {
             if root != EMPTY_ROOT {
@@ -268,7 +274,7 @@ impl Database {
         })
     }
 
-    /// Run a write transaction that adds trie nodes.
+    /// Run a database transaction that adds trie nodes.
     fn write_nodes(&self, write: impl FnOnce(&mut RwTxn<'_>, &Tables, &mut NodeWriter) -> Result<()>) -> Result<()> {
         self.write_alone(|txn, tables| {
             let next = tables.meta.get(txn, meta::NEXT_NODE)?.map_or(1, number);
@@ -279,7 +285,7 @@ impl Database {
     }
 }
 
-/// Decode the account of a leaf of the state trie.
+/// Decode the value of a leaf of the state trie to an account.
 pub fn account_of(rlp: &[u8]) -> Result<FlatAccount> {
     account(rlp, B256::ZERO)
 }
@@ -289,7 +295,7 @@ fn accounts_trie(tables: &Tables, txn: &RoTxn<'_>) -> Result<Trie<Account>> {
     Ok(record.map(Link::read).transpose()?.map_or_else(Trie::default, |link| link.trie()))
 }
 
-/// Write the new nodes of a trie, which is not empty.
+/// Write the new nodes of a trie that is not empty. Returns id and hash of its root node.
 fn grown<V: Value>(trie: &Trie<V>, writer: &mut NodeWriter, txn: &mut RwTxn<'_>) -> Result<Link> {
     let hash = trie.hash();
     let root = trie.root.as_ref().ok_or_else(|| Error::Storage("a trie without entries".into()))?;
@@ -298,7 +304,7 @@ fn grown<V: Value>(trie: &Trie<V>, writer: &mut NodeWriter, txn: &mut RwTxn<'_>)
     Ok(Link { id, hash })
 }
 
-/// Key, RLP and value of a slot.
+/// Hashed key, RLP and value of a storage slot.
 type SlotEntry<'a> = (B256, &'a [u8], U256);
 
 fn with_slots(mut trie: Trie<Slot>, slots: &[SlotEntry<'_>], source: &impl Source) -> Result<Trie<Slot>> {
@@ -308,7 +314,7 @@ fn with_slots(mut trie: Trie<Slot>, slots: &[SlotEntry<'_>], source: &impl Sourc
     Ok(trie)
 }
 
-/// Build the storage trie with this root from all of its slots.
+/// Build a storage trie from all of its slots. Fails if its root differs from `root`.
 fn whole_storage(root: B256, slots: &[SlotEntry<'_>]) -> Result<Trie<Slot>> {
     let trie = with_slots(Trie::default(), slots, &NoSource)?;
     let is_right = trie.hash() == root && !slots.is_empty();
@@ -335,12 +341,12 @@ fn storage_key(prefix: &[u8], root: B256) -> Vec<u8> {
     [prefix, root.as_slice()].concat()
 }
 
-/// The key after this one; the greatest key stays.
+/// Return `key` plus one. The greatest key is returned unchanged.
 pub fn following(key: B256) -> B256 {
     U256::from_be_bytes(key.0).checked_add(U256::ONE).map_or(key, B256::from)
 }
 
-/// Encoded items of a response.
+/// Split a response into its COUNT encoded items.
 fn parts<const COUNT: usize>(response: &[u8]) -> Result<[&[u8]; COUNT]> {
     rlp_list(response, COUNT)?.try_into().map_err(|_| Error::Decode(format!("response: not a list of {COUNT} items")))
 }
@@ -349,14 +355,15 @@ fn strings(encoded: &[u8]) -> Result<Vec<&[u8]>> {
     rlp_list(encoded, MAX_ITEMS)?.into_iter().map(rlp_string).collect()
 }
 
-/// Decode a hash and an account in slim form, in which the hashes of an empty storage and an empty code are empty.
+/// Decode a list of a hash and an account in slim form (an empty string replaces an empty storage root or code hash).
 fn account_entry(encoded: &[u8]) -> Result<(B256, FlatAccount)> {
     let items = rlp_list(encoded, 2)?;
     let [key, body] = items[..] else { return Err(Error::Decode("account range: not a hash and an account".into())) };
     Ok((rlp_hash(key)?, account(body, EMPTY_ROOT)?))
 }
 
-/// Decode an account. `empty_storage` is the root for which an empty string stands; zero if none may.
+/// Decode an account. An empty string in place of a hash means an empty storage, whose root is `empty_storage`, or
+/// empty code. If `empty_storage` is zero, empty strings are errors.
 fn account(encoded: &[u8], empty_storage: B256) -> Result<FlatAccount> {
     let is_slim = empty_storage != B256::ZERO;
     let items = rlp_list(encoded, 4)?;

@@ -13,7 +13,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::Tables;
 
-/// Stored record of one state.
+/// The record of one stored state.
 pub struct RootRecord {
     /// Number of the last block with this root; None in records of older versions.
     pub number: Option<u64>,
@@ -43,7 +43,7 @@ pub fn root_id(tables: &Tables, txn: &RoTxn<'_>, root: &B256) -> Result<Option<u
     Ok(RootRecord::restore(record)?.ids.first().copied())
 }
 
-/// Record that a block ends in this state.
+/// Record that block `number` ends in the state with this root.
 pub fn note_root(tables: &Tables, txn: &mut RwTxn<'_>, root: &B256, id: u64, number: u64) -> Result<()> {
     let mut record = match tables.roots.get(txn, root.as_slice())? {
         Some(bytes) => RootRecord::restore(bytes)?,

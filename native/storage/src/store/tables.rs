@@ -28,13 +28,14 @@
 //! | private_markers  | payload key (32), number (8), index (4) | hash of the block (32) and of the marker (32)                           |
 //! | private_late     | payload key (32)                        | nothing: it arrived after its marker was processed                      |
 //!
-//! Tables of other packages: key_value_tables.rs.
+//! A fold is an eight-byte hash of an address or topic. Numbers in parentheses are sizes in bytes. The file
+//! key_value_tables.rs lists the tables of other packages.
 
 use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
 
-/// Bytes that LMDB adds to key and value of a database row.
+/// Number of bytes that LMDB adds to key and value of a database row.
 const ROW_HEADER_BYTES: usize = 8 + 2;
 
 fn row_bytes(key: &[u8], value: &[u8]) -> usize {
@@ -272,8 +273,8 @@ pub mod meta {
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[5];
     /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
-    /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's state
-    /// in the tables `accounts` and `storage`.
+    /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
+    /// state in the tables `accounts` and `storage`.
     pub const OLDER_LAYOUTS: [&[u8]; 4] = [&[1], &[2], &[3], &[4]];
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";

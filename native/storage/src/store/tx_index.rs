@@ -34,7 +34,7 @@ pub fn restore(record: &[u8]) -> impl Iterator<Item = Place> + '_ {
     places.map(|place| (place >> INDEX_BITS, (place & ((1 << INDEX_BITS) - 1)) as u32))
 }
 
-/// Add the position of a transaction.
+/// Add the position of a transaction to the index.
 pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -> Result<()> {
     if table.put_new(txn, key, place)? {
         return Ok(());
@@ -47,7 +47,7 @@ pub fn put(table: Table, txn: &mut RwTxn<'_>, key: &[u8; KEY], place: &Packed) -
     Ok(())
 }
 
-/// Delete the position of a transaction.
+/// Delete the position of a transaction from the index.
 pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Place) -> Result<()> {
     let key = &transaction[..KEY];
     let before = table.get(txn, key)?.unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn delete(table: Table, txn: &mut RwTxn<'_>, transaction: &B256, place: Plac
     }
 }
 
-/// Find the position of a transaction in the rows of the index.
+/// Look up the position of a transaction on the canonical chain in the stored index; None if the index lacks it.
 pub fn find(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Option<Place>> {
     if let Some(place) = confirmed(tables, txn, transaction, places(tables, txn, transaction)?)? {
         return Ok(Some(place));
@@ -75,7 +75,7 @@ pub fn places(tables: &Tables, txn: &RoTxn<'_>, transaction: &B256) -> Result<Ve
     Ok(restore(tables.positions.get(txn, &transaction[..KEY])?.unwrap_or_default()).collect())
 }
 
-/// Return the candidate position whose block body contains this transaction.
+/// Return the candidate position at which the block body contains this transaction; None if there is none.
 pub fn confirmed(
     tables: &Tables,
     txn: &RoTxn<'_>,
@@ -99,7 +99,7 @@ mod tests {
     use crate::store::opening;
     use crate::store::records::store_known;
 
-    /// Return a hash with a fixed prefix.
+    /// Return a hash whose first bytes equal those of the other hashes made here.
     fn alike(last: u8) -> B256 {
         let mut hash = [7; 32];
         hash[31] = last;

@@ -20,7 +20,8 @@ const PARTS: u64 = 64;
 
 type Row = ([u8; KEY], Packed);
 
-/// Buffered rows, one set per partition, so that lookups do not wait while rows of a block are added.
+/// Buffered rows of the transaction index, with one lock per partition. So lookups do not wait while rows of a block
+/// are added to other partitions.
 pub struct TxIndexBuffer {
     parts: [Mutex<BTreeSet<Row>>; PARTS as usize],
 }
@@ -33,7 +34,7 @@ fn part(transaction: &[u8]) -> u64 {
     u64::from(transaction[0]) * PARTS / 256
 }
 
-/// Return the last block up to `head` that wrote a partition.
+/// Return the last block up to `head` that wrote this partition; None if no block did.
 fn written(part: u64, head: u64) -> Option<u64> {
     head.checked_sub((head + PARTS - part) % PARTS)
 }
@@ -65,7 +66,7 @@ impl TxIndexBuffer {
         locked(&self.parts[part(transaction) as usize])
     }
 
-    /// Return the candidate positions. The buffer stores only the first bytes of each hash.
+    /// Return the candidate positions of a transaction. The buffer stores only the first bytes of each hash.
     pub fn places(&self, transaction: &B256) -> Vec<Place> {
         let key = row(&transaction[..], (0, 0)).0;
         let rows = (key, [0; 8])..=(key, [255; 8]);
@@ -80,7 +81,7 @@ impl TxIndexBuffer {
         self.of(&transaction[..]).remove(&row(&transaction[..], place));
     }
 
-    /// Write the partitions that are due at these blocks. Call `settle` once the rows are on disk.
+    /// Write the partitions that these blocks must write. Call `settle` once the rows are on disk.
     pub fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>, blocks: impl IntoIterator<Item = u64>) -> Result<Parts> {
         let parts: BTreeSet<u64> = blocks.into_iter().map(|number| number % PARTS).collect();
         for part in &parts {
@@ -92,13 +93,13 @@ impl TxIndexBuffer {
         Ok(Parts(parts))
     }
 
-    /// Drop buffered rows that are on disk.
+    /// Drop the buffered rows of partitions that are on disk.
     pub fn settle(&self, written: Parts) {
         written.0.into_iter().for_each(|part| locked(&self.parts[part as usize]).clear());
     }
 }
 
-/// Partitions whose rows were written.
+/// Partitions whose rows were written to the database.
 pub struct Parts(BTreeSet<u64>);
 
 fn locked(part: &Mutex<BTreeSet<Row>>) -> MutexGuard<'_, BTreeSet<Row>> {
@@ -121,7 +122,7 @@ mod tests {
         keccak256([number.to_be_bytes(), index.to_be_bytes()].concat())
     }
 
-    /// Return a block that has only transaction hashes.
+    /// Return a block record that has only transaction hashes.
     fn block(number: u64, transactions: u64) -> Arc<BlockRecord> {
         let known = (0..transactions).map(|index| Known { hash: hash_of(number, index), sender: Default::default() });
         let effects = Effects {

@@ -1,4 +1,4 @@
-//! Values of tries: accounts and storage slots.
+//! Values in the leaves of tries: accounts and storage slots.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use alloy_rlp::{Encodable, Header};
@@ -113,7 +113,7 @@ impl Value for Account {
 
 const HAS_CODE: u8 = 1;
 const HAS_STORAGE: u8 = 2;
-/// Flag of an account record in the flat table: the address follows.
+/// Flag of a record in the table `accounts`: the address follows the account.
 const HAS_ADDRESS: u8 = 4;
 
 /// Return a number without its leading zeros.

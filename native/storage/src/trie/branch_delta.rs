@@ -18,7 +18,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::node_parts::{child_id, mask, put_reference, skip_child};
 
-/// Maximum number of deltas between a node and its full row.
+/// Maximum number of deltas that must be applied to a full row to build a node.
 pub const MAX_STEPS: u8 = 16;
 const BRANCH: u8 = 2;
 const CHANGE: u8 = 3;
@@ -44,7 +44,7 @@ fn nibbles(mask: u16) -> impl Iterator<Item = usize> {
     (0..16).filter(move |nibble| mask & 1 << nibble != 0)
 }
 
-/// A stored version of a node.
+/// A stored version of a branch, from which a delta can be made.
 pub struct Version {
     id: u64,
     steps: u8,
@@ -52,8 +52,9 @@ pub struct Version {
 }
 
 impl Version {
-    /// Encode the delta from this version to `whole`, with a new id. Returns None if the delta takes half of the bytes
-    /// or more.
+    /// Encode the delta from this version of a branch to `whole`, which gets the node id `id`. Returns None if the node
+    /// must be stored in full: the delta takes half of the bytes or more, there are too many deltas, or a version is
+    /// not a branch without value.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);
@@ -77,7 +78,8 @@ impl Version {
     }
 }
 
-/// Encode a child for the delta with this id.
+/// Append a child reference to a delta whose node id is `id`. The reference is shorter, because it has a distance
+/// instead of an id.
 fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader(child);
     if reader.byte()? != 0 {
@@ -91,14 +93,14 @@ fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// A changed child of a branch in a delta.
+/// A child that a delta changes in its branch.
 #[derive(Clone, Copy)]
 enum Changed<'a> {
     Node { id: u64, hash: &'a [u8] },
     Held(&'a [u8]),
 }
 
-/// A decoded delta row.
+/// A delta row (the stored change of a branch), decoded.
 struct Change<'a> {
     steps: u8,
     base: u64,
@@ -135,7 +137,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// Read the id of an earlier row, which is stored as the distance to `id`.
+/// Read a distance and return the id of the earlier row, which is `id` minus the distance.
 fn before(id: u64, reader: &mut Reader<'_>) -> Result<u64> {
     match reader.varint()? {
         back if back > 0 && back < id => Ok(id - back),
@@ -148,7 +150,7 @@ fn later(id: u64) -> Error {
 }
 
 /// Call `read` with the full form of a node and its number of deltas. `row` loads a row by id. `earlier` gets the id of
-/// every further row.
+/// every earlier row that the deltas need.
 pub fn load<'t, T>(
     id: u64,
     row: impl Fn(u64) -> Result<&'t [u8]>,
@@ -186,7 +188,7 @@ pub fn load<'t, T>(
     read(&whole, steps)
 }
 
-/// Load a node as the base of a delta.
+/// Load a stored node as the base of a new delta.
 pub fn version<'t>(id: u64, row: impl Fn(u64) -> Result<&'t [u8]>) -> Result<Version> {
     load(id, row, |_| (), |whole, steps| Ok(Version { id, steps, whole: whole.to_vec() }))
 }

@@ -28,7 +28,7 @@ use super::node_storage::Saver;
 /// takes 18 more.
 const MAX_INLINE_BYTES: usize = 48;
 
-/// Return whether the parent stores this node.
+/// Return whether a node is stored in the row of its parent instead of a row of its own.
 fn is_held<V: Value>(cell: &Cell<V>) -> bool {
     match &cell.node {
         Node::Leaf { path, value } if 2 + path.len().div_ceil(2) + value.stored_length() <= MAX_INLINE_BYTES => true,
@@ -36,8 +36,8 @@ fn is_held<V: Value>(cell: &Cell<V>) -> bool {
     }
 }
 
-/// Write every new node below `child`. Returns the id of the root. To write branches as deltas, pass the root of the
-/// previous state as `before`.
+/// Write every new node of a trie to the database. Returns the id of the root. To write branches as deltas, pass the
+/// root of the previous state as `before`.
 pub fn save_root<V: Value>(child: &Child<V>, before: Option<u64>, saver: &mut dyn Saver) -> Result<u64> {
     match child {
         Child::Stored { id, .. } => Ok(*id),
@@ -66,7 +66,7 @@ fn save<V: Value>(cell: &Arc<Cell<V>>, before: Option<u64>, saver: &mut dyn Save
     Ok(id)
 }
 
-/// Write the nodes below a node. `before` is the full form of the previous node at this position.
+/// Write the new nodes below a node. `before` is the full form of the node at this position in the previous state.
 fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn Saver) -> Result<()> {
     let mut child = |child: &Child<V>, before: Option<u64>| -> Result<()> {
         let Child::Live(cell) = child else { return Ok(()) };
@@ -92,7 +92,8 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
     }
 }
 
-/// Return the root id of the storage trie of the account in a stored leaf; None if the account has no storage.
+/// Return the id of the root of the account's storage trie, read from a stored leaf; None if the account has no
+/// storage.
 fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 0 {
@@ -102,7 +103,7 @@ fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     Ok(V::restore(reader.rest())?.below())
 }
 
-/// Return the id of an extension's child, if the node is an extension with this path.
+/// Return the id of an extension's child; None if the node is no extension with this path.
 fn under_extension(bytes: &[u8], path: &Nibbles) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 1 || decode_path(&mut reader)? != *path {
@@ -164,7 +165,7 @@ pub fn decode<V: Value>(bytes: &[u8]) -> Result<Node<V>> {
         2 => {
             let mask = mask(&mut reader)?;
             let count = mask.count_ones() as usize;
-            // collecting into a Result would not know the number of children
+            // reserve the memory for all children: collecting into a Result would not know their number
             let mut children = Vec::with_capacity(count);
             for _ in 0..count {
                 children.push(decode_child(&mut reader)?);
@@ -201,7 +202,7 @@ fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
     }
 }
 
-/// Hash and id of a node.
+/// Hash and database id of a node.
 pub type Link = (B256, u64);
 
 /// Return the RLP of a stored node, and hash and id of each node that it refers to. Integrity checks use this.

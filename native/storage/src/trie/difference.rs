@@ -4,8 +4,8 @@
 //! root ─▶ wanted ──requests──▶ received node: equal children are skipped, others become wanted
 //!                                             leaves become changes, absent subtrees become removals
 //! ```
-//! A received node has the hash that its parent names, so it is part of the other trie. Only subtrees with another hash
-//! are requested. Changes can be applied at any time: a search that starts again finds what is still different.
+//! A received node must have the hash that its parent contains, so it belongs to the other trie. Only subtrees whose
+//! hashes differ are requested. Changes can be applied at any time: a new search finds the remaining differences.
 
 use alloy_primitives::{B256, keccak256};
 use alloy_trie::Nibbles;
@@ -16,24 +16,24 @@ use super::node_rlp::{KEY_NIBBLES, RlpChild, RlpNode};
 use super::node_storage::Source;
 use super::range_proof::{joined, pushed};
 
-/// A node of the other trie: its path and its hash.
+/// Path and hash of a node of the other trie.
 type Wanted = (Nibbles, B256);
 
-/// A search for differences.
+/// A search for the differences between a stored trie and the trie of another node.
 pub struct Difference {
-    /// Nodes to request, the next one last. Depth first, so that the number of nodes in memory does not grow with the
-    /// number of differences.
+    /// Trie nodes to request; the last one is requested next. The search goes depth first, so that the number of nodes
+    /// in memory does not grow with the number of differences.
     wanted: Vec<Wanted>,
-    /// Nodes that were requested, in the order of the request.
+    /// Trie nodes that were requested, in the order of the request.
     requested: Vec<Wanted>,
-    /// Entries that the stored trie lacks or has with another value: key and RLP of the value.
+    /// Entries of the other trie (key and RLP of the value) that the stored trie lacks, or has with another value.
     pub changed: Vec<(B256, Vec<u8>)>,
-    /// Keys that only the stored trie has.
+    /// Keys that the stored trie has and the other trie lacks.
     pub removed: Vec<B256>,
 }
 
 impl Difference {
-    /// Search for the differences to the trie with this root.
+    /// Start a search for the differences to the trie with this root.
     pub fn to(root: B256) -> Self {
         Difference {
             wanted: vec![(Nibbles::new(), root)],
@@ -47,7 +47,7 @@ impl Difference {
         self.wanted.is_empty() && self.requested.is_empty()
     }
 
-    /// Return the paths of the next nodes to request. Nodes of an unanswered request are requested again.
+    /// Return the paths of up to `max` trie nodes to request. Nodes of an unanswered request are requested again.
     pub fn next_paths(&mut self, max: usize) -> Vec<Nibbles> {
         self.wanted.extend(self.requested.drain(..).rev());
         let first = self.wanted.len().saturating_sub(max);
@@ -55,8 +55,8 @@ impl Difference {
         self.requested.iter().map(|(path, _)| *path).collect()
     }
 
-    /// Take the first nodes of the last request. Fails if a node has another hash than its parent names. Returns the
-    /// number of nodes.
+    /// Compare received nodes with the stored trie. `nodes` answer the first paths of the last request. Fails if the
+    /// hash of a node differs from the hash in its parent. Returns the number of nodes.
     pub fn receive<V: Value>(&mut self, nodes: &[&[u8]], trie: &Trie<V>, source: &impl Source) -> Result<usize> {
         if nodes.len() > self.requested.len() {
             return Err(Error::Decode("trie nodes: more nodes than requested".into()));
@@ -125,7 +125,7 @@ impl Difference {
         }
     }
 
-    /// Note the keys below `prefix` for removal, except those below `kept`.
+    /// Add all keys below `prefix` to `removed`, except the keys below `kept`.
     fn remove_below<V: Value>(
         &mut self,
         prefix: &Nibbles,
@@ -145,7 +145,7 @@ impl Difference {
     }
 }
 
-/// Hash of the node that begins at `path`; None if no node begins there.
+/// Return the hash of the stored trie's node at `path`; None if no node begins there.
 fn hash_at<V: Value>(trie: &Trie<V>, path: &Nibbles, source: &impl Source) -> Result<Option<B256>> {
     let Some(root) = &trie.root else { return Ok(None) };
     if path.is_empty() {

@@ -1,12 +1,12 @@
-//! Evicts nodes that can be read again from the database.
+//! Evicts trie nodes from memory. The nodes can be read again from the database.
 
 use std::sync::Arc;
 
 use super::node::{Child, Node, Reference, Trie, Value};
 
 impl<V: Value> Trie<V> {
-    /// Evict all trie nodes up to id `last`. Changed nodes stay, including nodes that another block has changed and not
-    /// written yet.
+    /// Evict all trie nodes with an id up to `last`. Nodes without an id stay, because they are not in the database
+    /// yet.
     pub fn evict(&mut self, last: u64) {
         if let Some(root) = &mut self.root {
             root.evict(last);
@@ -19,7 +19,7 @@ impl<V: Value> Child<V> {
         let Child::Live(cell) = self else { return };
         let id = cell.id();
         if id != 0 {
-            // skip a node without a hash, because its parent node stores it
+            // do not evict a node without a hash, because it is stored in its parent's row
             if id <= last
                 && let Reference::Hash(hash) = *cell.reference()
             {
@@ -40,7 +40,7 @@ impl<V: Value> Child<V> {
         }
     }
 
-    /// Return the number of trie nodes in memory.
+    /// Return the number of nodes of the trie that are in memory.
     #[cfg(test)]
     pub fn live(&self) -> usize {
         let Child::Live(cell) = self else { return 0 };

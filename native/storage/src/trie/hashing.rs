@@ -4,8 +4,8 @@ use ophion_primitives::keccak::keccak256_many;
 
 use super::node::{Cell, Child, Node, Value};
 
-/// Number of nodes per chunk. Nodes are encoded and hashed chunk by chunk, so that the RLP stays in the processor's
-/// cache.
+/// Number of trie nodes per chunk. Nodes are encoded and hashed chunk by chunk, so that the RLP stays in the
+/// processor's cache.
 const CHUNK: usize = 256;
 
 /// Hash a node and all nodes below it that have no hash yet. `Cell::reference` gives the same result for one node.
@@ -31,8 +31,8 @@ pub(super) fn hash_all<V: Value>(root: &Cell<V>) {
     }
 }
 
-/// Add each node without a hash to the list of nodes of its height. Returns the number of levels below and including
-/// the node.
+/// Add each node without a hash to the list for its height in the trie. Returns the number of levels without a hash
+/// from this node down: 0 if the node has a hash, 1 for a leaf.
 fn collect<'a, V: Value>(cell: &'a Cell<V>, levels: &mut Vec<Vec<&'a Cell<V>>>) -> usize {
     if cell.is_hashed() {
         return 0;

@@ -54,7 +54,7 @@ impl<V: Value> Trie<V> {
 enum Found<V> {
     Value(V),
     Nothing,
-    /// Continue in the node with this id. `at` nibbles of the key are consumed.
+    /// The lookup continues in the stored node with this id. `at` nibbles of the key are consumed.
     Below {
         id: u64,
         at: usize,

@@ -8,7 +8,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::node::{Trie, Value};
 use super::node_storage::{NoSource, Saver};
 
-/// A value without further encoding.
+/// A trie value whose RLP and stored form are the same bytes.
 #[derive(Clone)]
 pub(super) struct Plain(pub(super) Vec<u8>);
 
@@ -34,8 +34,8 @@ impl Value for Plain {
     }
 }
 
-/// Return the root of a trie after these changes, in order. None and empty values remove a key. A secure trie hashes
-/// its keys.
+/// Apply changes to an empty trie, in order, and return its root. None and empty values remove a key. A secure trie
+/// hashes its keys.
 pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -> Result<B256> {
     let mut trie: Trie<Plain> = Trie::default();
     for (key, value) in changes {
@@ -52,7 +52,7 @@ pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -
     Ok(trie.hash())
 }
 
-/// Return the value of a key according to a proof; None if the proof shows that the key is absent.
+/// Verify a Merkle proof of a key. Returns the value; None if the proof shows that the key is absent.
 pub fn proven(root: B256, key: &[u8], nodes: &[Bytes]) -> Result<Option<Vec<u8>>> {
     let path = Nibbles::unpack(keccak256(key));
     let wrong = |cause: ProofVerificationError| Error::Decode(format!("proof: {cause}"));

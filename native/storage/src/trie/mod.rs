@@ -18,7 +18,7 @@
 //! | proofs.rs       | proofs, iteration                       |
 //! | paths.rs        | nodes by path                           |
 //! | node_rlp.rs     | nodes in RLP, as other nodes send them  |
-//! | range_proof.rs  | proofs that a range of entries is whole |
+//! | range_proof.rs  | proofs that a range has all entries     |
 //! | difference.rs   | differences to a trie of another node   |
 //! | account.rs      | values: accounts and slots              |
 //! | memory_trie.rs  | tries of bytes, for tools               |

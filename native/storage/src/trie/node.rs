@@ -15,10 +15,10 @@ pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996c
 
 /// Value in a leaf of a trie: an account, a slot or bytes.
 pub trait Value: Clone {
-    /// Append the RLP of the value, from which Ethereum computes hashes.
+    /// Append the RLP of the value, from which Ethereum computes the hash of the leaf.
     fn encode(&self, out: &mut Vec<u8>);
-    /// Append the stored form, from which the value can be restored. It may contain more than the RLP, such as ids of
-    /// further tries.
+    /// Append the stored form of the value, from which the value can be restored. It may contain more than the RLP,
+    /// such as the id of the storage trie's root.
     fn store(&self, out: &mut Vec<u8>);
     /// Return the length of the value's stored form.
     fn stored_length(&self) -> usize;
@@ -75,17 +75,17 @@ impl<V: Clone> Clone for Node<V> {
     }
 }
 
-/// Reference in a parent: by hash, or verbatim if the RLP is shorter than a hash.
+/// Reference to a node in its parent: by hash, or the RLP itself if it is shorter than a hash.
 pub enum Reference {
     Hash(B256),
     Inline(Box<[u8]>),
 }
 
-/// A node with its cached hash and id.
+/// A trie node with its cached hash and its database id.
 pub struct Cell<V> {
     pub node: Node<V>,
     reference: OnceLock<Reference>,
-    /// Id in the database; zero before the node is written.
+    /// Id of the node in the database; zero before the node is written.
     id: AtomicU64,
 }
 
@@ -103,7 +103,7 @@ impl<V> Clone for Child<V> {
     }
 }
 
-/// Return the position of child `nibble` among the existing children of `mask`.
+/// Return the index of child `nibble` in the list of existing children, which `mask` describes.
 pub fn rank(mask: u16, nibble: u8) -> usize {
     (mask & ((1u16 << nibble) - 1)).count_ones() as usize
 }
@@ -113,7 +113,7 @@ impl<V> Cell<V> {
         Cell { node, reference: OnceLock::new(), id: AtomicU64::new(0) }
     }
 
-    /// Make a node that was loaded from the database.
+    /// Make a node that was loaded from the database, with its known hash and id.
     pub fn loaded(node: Node<V>, hash: B256, id: u64) -> Self {
         Cell { node, reference: OnceLock::from(Reference::Hash(hash)), id: AtomicU64::new(id) }
     }
@@ -126,7 +126,7 @@ impl<V> Cell<V> {
         self.id.store(id, Ordering::Release);
     }
 
-    /// Clear hash and id before a change.
+    /// Clear the cached hash and id of a node before a change.
     pub fn invalidate(&mut self) {
         self.reference = OnceLock::new();
         *self.id.get_mut() = 0;
@@ -188,7 +188,7 @@ impl<V: Value> Cell<V> {
                     value.encode(scratch);
                 }
                 let references: usize = children.iter().map(Child::reference_length).sum();
-                // an absent child or value takes one byte
+                // an absent child or value takes one byte of the list
                 list_header(16 - children.len() + references + scratch.as_slice().length(), out);
                 let mut next = children.iter();
                 for nibble in 0..16 {
@@ -248,7 +248,7 @@ fn hex_prefix(path: &Nibbles, leaf: bool) -> ([u8; 33], usize) {
     (out, 1 + packed.len())
 }
 
-/// Path of a node in a request for trie nodes.
+/// Return the hex-prefix encoding of a path, for a request for trie nodes (snap/1).
 pub fn encoded_path(path: &Nibbles) -> Vec<u8> {
     let (encoded, length) = hex_prefix(path, false);
     encoded[..length].to_vec()

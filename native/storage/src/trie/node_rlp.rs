@@ -5,7 +5,7 @@ use alloy_rlp::Header;
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
 
-/// Nibbles of a key: keys are hashes.
+/// Number of nibbles of a key. Each key is a 32-byte hash.
 pub const KEY_NIBBLES: usize = 64;
 
 /// Reference to a child: by hash, or the RLP of a node shorter than a hash.
@@ -15,7 +15,7 @@ pub enum RlpChild {
     Inline(Vec<u8>),
 }
 
-/// A decoded trie node.
+/// A trie node, decoded from RLP.
 #[expect(clippy::large_enum_variant, reason = "most nodes are branches, and few are in memory at a time")]
 pub enum RlpNode {
     Leaf { path: Nibbles, value: Vec<u8> },
@@ -24,7 +24,7 @@ pub enum RlpNode {
 }
 
 impl RlpNode {
-    /// Decode a node of a trie whose keys have the same length, so that branches have no values.
+    /// Decode a trie node. All keys of the trie must have the same length, so a branch with a value is an error.
     pub fn decode(rlp: &[u8]) -> Result<Self> {
         let items = list(rlp, 17)?;
         match items.as_slice() {
@@ -58,7 +58,7 @@ fn wrong(why: &str) -> Error {
     Error::Decode(format!("trie node: {why}"))
 }
 
-/// Encoded items of an RLP list that is all of `rlp`.
+/// Split an RLP list into its encoded items. Fails if bytes follow the list.
 pub fn list(mut rlp: &[u8], max_items: usize) -> Result<Vec<&[u8]>> {
     let payload = Header::decode_bytes(&mut rlp, true).map_err(|cause| Error::decode("list", cause))?;
     if !rlp.is_empty() {
@@ -67,7 +67,7 @@ pub fn list(mut rlp: &[u8], max_items: usize) -> Result<Vec<&[u8]>> {
     items(payload, max_items)
 }
 
-/// Encoded items of the payload of a list.
+/// Split the payload of an RLP list into its encoded items.
 fn items(mut payload: &[u8], max_items: usize) -> Result<Vec<&[u8]>> {
     let mut found = Vec::new();
     while !payload.is_empty() {
@@ -82,20 +82,20 @@ fn items(mut payload: &[u8], max_items: usize) -> Result<Vec<&[u8]>> {
     Ok(found)
 }
 
-/// Content of an encoded string that is all of `rlp`.
+/// Decode an RLP string. Fails if bytes follow the string.
 pub fn string(mut rlp: &[u8]) -> Result<&[u8]> {
     let content = Header::decode_bytes(&mut rlp, false).map_err(|cause| Error::decode("string", cause))?;
     if rlp.is_empty() { Ok(content) } else { Err(Error::Decode("string: bytes after its end".into())) }
 }
 
-/// Content of an encoded string of 32 bytes.
+/// Decode an RLP string of exactly 32 bytes.
 pub fn hash(rlp: &[u8]) -> Result<B256> {
     B256::try_from(string(rlp)?).map_err(|_| Error::Decode("a hash has not 32 bytes".into()))
 }
 
 fn child(item: &[u8]) -> Result<Option<RlpChild>> {
     if item.first().is_some_and(|first| *first >= 0xc0) {
-        // a node of 32 bytes or more has a hash
+        // a parent refers to a node of 32 bytes or more by hash, so a longer inline node is an error
         return if item.len() < 32 { Ok(Some(RlpChild::Inline(item.to_vec()))) } else { Err(wrong("a long child")) };
     }
     match string(item)? {
@@ -104,7 +104,7 @@ fn child(item: &[u8]) -> Result<Option<RlpChild>> {
     }
 }
 
-/// Path of a leaf or an extension, and whether the node is a leaf.
+/// Decode a hex-prefix path. Returns the path, and whether its node is a leaf (otherwise an extension).
 fn hex_prefix(encoded: &[u8]) -> Result<(Nibbles, bool)> {
     let (first, rest) = encoded.split_first().ok_or_else(|| wrong("an empty path"))?;
     let is_odd = first & 0x10 != 0;
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_extension_has_a_path() {
-        // without this rule, a chain of such nodes needs any depth of recursion
+        // an attacker could chain extensions with empty paths and so make the decoder recurse without limit
         let node = |path: u8| [&[0xc2 + 32, path][..], &[0xa0], &[7; 32]].concat();
         assert!(RlpNode::decode(&node(0x11)).is_ok());
         assert!(RlpNode::decode(&node(0x00)).is_err());

@@ -4,18 +4,19 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::branch_delta::Version;
 
-/// Source of trie nodes that are not in memory.
+/// Loads trie nodes that are not in memory.
 pub trait Source {
-    /// Call `read` with the full stored form of a node.
+    /// Load the node `id`: call `read` with its full stored form.
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T>;
 
-    /// Same as `load`, for a node that begins at nibble `_depth` of a key. A source may cache nodes near the root.
+    /// Same as `load`, for a node whose path from the root has `_depth` nibbles. A source may cache nodes near the
+    /// root.
     fn load_at<T>(&self, id: u64, _depth: usize, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         self.load(id, read)
     }
 }
 
-/// A source without nodes, for tries in memory only.
+/// A source that has no nodes. Tries that are completely in memory use it.
 pub struct NoSource;
 
 impl Source for NoSource {
@@ -24,11 +25,11 @@ impl Source for NoSource {
     }
 }
 
-/// Stores new trie nodes and assigns their ids.
+/// Stores new trie nodes in the database and assigns their ids.
 pub trait Saver {
     fn put(&mut self, stored: Vec<u8>) -> Result<u64>;
     /// Return the id of the next new trie node.
     fn next(&self) -> u64;
-    /// Load a trie node that was stored before.
+    /// Load a stored trie node as the base of a delta.
     fn version(&self, id: u64) -> Result<Version>;
 }

@@ -1,4 +1,4 @@
-//! Nodes by their path from the root.
+//! Finds trie nodes by their path from the root.
 
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;

@@ -59,7 +59,7 @@ impl<V: Value> Trie<V> {
     }
 }
 
-/// Visit the trie entries below a child. Returns false when the walk stops.
+/// Visit the trie entries below a child node. Returns false when `visit` has stopped the walk.
 fn walk<V: Value>(
     child: &Child<V>,
     prefix: Nibbles,

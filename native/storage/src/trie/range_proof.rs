@@ -1,8 +1,8 @@
-//! Verifies that entries are all entries of a trie in a range of keys.
+//! Verifies a range proof: that a list holds all entries of a trie in a range of keys (snap/1).
 //!
-//! The proof holds the nodes towards the first and the last key of the range. The verification takes these nodes, removes
-//! everything between both keys, inserts the entries and compares the root. References outside of the range stay as
-//! hashes. If the root is equal, the result is the trie itself, so no entry of the range is missing or wrong.
+//! The proof holds the trie nodes on the paths of the first and the last key of the range. The verification builds a
+//! partial trie from these nodes, removes all entries between both keys, inserts the listed entries and compares the
+//! root. Subtrees outside of the range stay as hashes. If the root is equal, no entry of the range is missing or wrong.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::node::{Cell, Child, Node, Trie};
 use super::node_rlp::{KEY_NIBBLES, RlpChild, RlpNode};
 use super::node_storage::NoSource;
 
-/// Where a subtree lies.
+/// Position of a subtree relative to the range of keys.
 enum Place {
     Before,
-    /// On the path of the first or the last key.
+    /// The subtree contains the first or the last key of the range.
     Boundary,
     Inside,
     After,
@@ -30,12 +30,13 @@ struct Range<'a> {
     nodes: B256Map<&'a [u8]>,
     first: Nibbles,
     last: Nibbles,
-    /// Whether the trie has entries after the range.
+    /// Whether the trie has entries with keys after the range.
     has_more: bool,
 }
 
 /// Verify that `entries` (key and RLP of the value, in order) are all entries of the trie from `origin` up to the last
-/// entry. Without a proof, they are all entries of the trie. Returns whether the trie has further entries.
+/// listed key. With an empty proof, they must be all entries of the trie. Returns whether the trie has entries after
+/// them.
 pub fn verify_range(root: B256, origin: B256, entries: &[(B256, &[u8])], proof: &[&[u8]]) -> Result<bool> {
     if entries.windows(2).any(|pair| pair[0].0 >= pair[1].0) || entries.first().is_some_and(|(key, _)| *key < origin) {
         return Err(wrong("the keys are not in order"));
@@ -82,7 +83,7 @@ impl Range<'_> {
         }
     }
 
-    /// Return what a subtree has outside of the range; None if it has nothing there.
+    /// Return a subtree without its entries inside the range; None if no entries remain.
     fn outside(&mut self, child: &RlpChild, prefix: Nibbles) -> Result<Option<Child<Plain>>> {
         match self.place(&prefix) {
             Place::Inside => return Ok(None),
@@ -126,7 +127,7 @@ impl Range<'_> {
     }
 }
 
-/// A subtree that stays as it is: a hash, or a node that is part of its parent.
+/// Convert a subtree outside of the range: a hash stays a hash, and a node inlined in its parent is decoded.
 fn whole(child: &RlpChild, prefix: &Nibbles) -> Result<Child<Plain>> {
     let rlp = match child {
         RlpChild::Hash(hash) => return Ok(Child::Stored { hash: *hash, id: 0 }),
@@ -149,12 +150,12 @@ fn whole(child: &RlpChild, prefix: &Nibbles) -> Result<Child<Plain>> {
     Ok(Child::Live(Arc::new(Cell::new(node))))
 }
 
-/// Join two paths. Fails if the result is longer than a key.
+/// Join two trie paths. Fails if the result is longer than a key.
 pub fn joined(prefix: &Nibbles, path: &Nibbles) -> Result<Nibbles> {
     if prefix.len() + path.len() > KEY_NIBBLES { Err(wrong("a key is too long")) } else { Ok(prefix.join(path)) }
 }
 
-/// Path of a child of a branch.
+/// Return the path of a branch's child: the branch's path plus one nibble.
 pub fn pushed(prefix: &Nibbles, nibble: u8) -> Result<Nibbles> {
     joined(prefix, &Nibbles::from_nibbles([nibble]))
 }
@@ -172,7 +173,7 @@ mod tests {
         keccak256(index.to_be_bytes())
     }
 
-    /// A trie of `count` entries, some of them so short that their leaves are part of their parents.
+    /// Make a trie of `count` entries. Some are so short that their leaves are part of their parents.
     fn example(count: u64) -> (Trie<Plain>, Vec<(B256, Vec<u8>)>) {
         let mut entries: Vec<(B256, Vec<u8>)> =
             (0..count).map(|index| (key(index), vec![1 + (index % 100) as u8; 1 + (index % 40) as usize])).collect();
@@ -228,7 +229,7 @@ mod tests {
             for place in 0..range.len() {
                 let mut fewer = range.to_vec();
                 fewer.remove(place);
-                // without its last entry, the range ends earlier, and the proof may cover that end as well
+                // without its last entry, the range ends earlier; the proof may also be valid for this shorter range
                 let is_shorter = place + 1 == range.len();
                 let found = verified(root, origin, &fewer, &proof);
                 assert!(found.is_err() || (is_shorter && found.unwrap()), "{start} {end} {place}");
@@ -273,7 +274,8 @@ mod tests {
                     changed[place] ^= flip;
                     let _ = RlpNode::decode(&changed);
                     let _ = RlpNode::decode(&changed[..place]);
-                    // the changed node is the root, so that it is decoded
+                    // verify against the hash of the changed node, so that the verification decodes this node as the
+                    // root
                     let root = keccak256(&changed);
                     let _ = verified(root, entries[3].0, &entries[3..21], &[changed]);
                 }

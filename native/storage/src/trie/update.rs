@@ -136,7 +136,7 @@ fn upsert<V: Value>(
     Ok(())
 }
 
-/// A new branch where two paths diverge.
+/// A new branch at the nibble where the paths of two entries diverge.
 struct Fork<V> {
     mask: u16,
     children: Vec<Child<V>>,
@@ -169,7 +169,7 @@ impl<V: Value> Fork<V> {
     }
 }
 
-/// What is left of a subtree after an entry was removed.
+/// The remainder of a subtree after an entry was removed.
 #[derive(PartialEq)]
 enum Left {
     Something,
@@ -218,7 +218,7 @@ fn remove<V: Value>(child: &mut Child<V>, key: Nibbles, source: &impl Source) ->
     Ok(Left::Something)
 }
 
-/// Merge `path` with a leaf or an extension into one node; None if the child is a branch.
+/// Prepend `path` to a leaf or an extension, and return the merged node; None if the child is a branch.
 fn prefixed<V: Value>(path: &Nibbles, child: &Child<V>, source: &impl Source) -> Result<Option<Node<V>>> {
     Ok(match &child.open(source)?.node {
         Node::Leaf { path: tail, value } => Some(Node::Leaf { path: path.join(tail), value: value.clone() }),

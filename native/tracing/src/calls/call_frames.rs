@@ -37,7 +37,7 @@ impl Kind {
 pub struct Frame {
     pub kind: Kind,
     pub from: Address,
-    /// The callee, or the created contract.
+    /// Address of the callee, or of the created contract.
     pub to: Address,
     pub value: U256,
     pub gas: u64,
@@ -45,10 +45,10 @@ pub struct Frame {
     pub input: Bytes,
     pub output: Bytes,
     pub result: InstructionResult,
-    /// Reason of the failure, in the wording of the call tracer.
+    /// Reason why the call failed, in the wording of the call tracer.
     pub error: Option<String>,
     pub is_precompile: bool,
-    /// Contract, beneficiary and balance if the frame ended with SELFDESTRUCT.
+    /// Contract, beneficiary and balance, if the frame ended with SELFDESTRUCT; else None.
     pub end: Option<(Address, Address, U256)>,
     pub children: Vec<usize>,
     /// Each log, with the number of calls that the frame made before the log.
@@ -72,7 +72,7 @@ impl Frame {
 pub struct FrameRecorder {
     pub frames: Vec<Frame>,
     open: Vec<usize>,
-    /// Whether only the outermost frame is recorded.
+    /// Whether only the outermost frame is recorded, without its calls.
     only_top: bool,
     with_logs: bool,
     /// Opcode of the current instruction, for error texts.
@@ -102,8 +102,8 @@ impl FrameRecorder {
         }
     }
 
-    /// Return the frames of a finished transaction; empty if no frame ran. The outermost frame has the gas of the whole
-    /// transaction.
+    /// Return the recorded frames of a finished transaction; empty if no frame ran. The outermost frame gets the gas of
+    /// the whole transaction.
     pub fn settled(&mut self, ran: &Ran) -> &[Frame] {
         if let Some(root) = self.frames.first_mut() {
             root.gas = ran.tx.gas_limit;
@@ -112,7 +112,7 @@ impl FrameRecorder {
         &self.frames
     }
 
-    /// Return the position of the innermost open frame.
+    /// Return the index of the innermost call frame that has not ended.
     pub fn current(&self) -> Option<usize> {
         self.open.last().copied()
     }
@@ -225,7 +225,7 @@ impl Inspector<EvmContext> for FrameRecorder {
             kind,
             from,
             to,
-            // DELEGATECALL transfers no value, so show the value of the enclosing call.
+            // DELEGATECALL transfers no value, so show the value of the call that encloses it.
             value: match (kind, recorder.open.last()) {
                 (Kind::DelegateCall, Some(parent)) => recorder.frames[*parent].value,
                 _ => inputs.call_value(),

@@ -56,7 +56,7 @@ fn write_call(out: &mut Vec<u8>, frames: &[Frame], index: usize, logs_are_kept: 
     if let Some(pc) = frame.failed_at.filter(|_| with_pc) {
         decimal(out, ",\"pc\":", pc as u64);
     }
-    // Rejected calls are shown as children like other failed calls.
+    // `calls` also contains calls that were rejected before they started, like other failed calls.
     if !frame.children.is_empty() || frame.end.is_some() {
         raw(out, ",\"calls\":[");
         let mut comma = "";

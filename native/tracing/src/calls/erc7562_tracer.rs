@@ -25,7 +25,7 @@ const MAX_PREIMAGE_BYTES: usize = 1 << 20;
 /// Options of the erc7562Tracer.
 #[derive(Clone, Copy)]
 pub struct ValidationOptions {
-    /// Opcodes that are not counted, with one bit per opcode.
+    /// Opcodes that the tracer does not count, with one bit per opcode.
     pub ignored: [u64; 4],
     pub with_log: bool,
 }
@@ -61,7 +61,7 @@ impl ValidationOptions {
     }
 }
 
-/// Opcodes without effect on validation. PUSH, DUP and SWAP have no effect either.
+/// Opcodes without effect on validation, which the tracer ignores by default. It also ignores PUSH, DUP and SWAP.
 const HARMLESS: [u8; 16] = [
     op::POP,
     op::ADD,
@@ -81,10 +81,10 @@ const HARMLESS: [u8; 16] = [
     op::ISZERO,
 ];
 
-/// The state that one call accesses.
+/// Slots, opcodes, code and contracts that one call accesses.
 #[derive(Default)]
 struct Access {
-    /// Slots with their value at the first read.
+    /// Slots that the call reads, with their value at the first read.
     reads: BTreeMap<U256, U256>,
     writes: BTreeMap<U256, u64>,
     transient_reads: BTreeMap<U256, u64>,
@@ -99,10 +99,10 @@ struct Access {
 pub struct AccessRecorder {
     frames: FrameRecorder,
     options: ValidationOptions,
-    /// Accesses of each frame, by the position of the frame.
+    /// Accesses of each frame, by the index of the frame.
     accesses: Vec<Access>,
     preimages: BTreeSet<Vec<u8>>,
-    /// The previous instruction, and the top of its stack.
+    /// The previous opcode, and the top of the stack before it ran.
     last: Option<(u8, U256)>,
 }
 
@@ -114,7 +114,7 @@ fn is_code_access(opcode: u8) -> bool {
     matches!(opcode, op::EXTCODEHASH | op::EXTCODESIZE | op::EXTCODECOPY)
 }
 
-/// Return the number of stack items that the recorder reads for an instruction.
+/// Return how many stack items of an instruction the recorder reads.
 fn items_read(opcode: u8) -> usize {
     match opcode {
         op::SLOAD | op::TLOAD | op::EXTCODEHASH | op::EXTCODESIZE | op::EXTCODECOPY => 1,

@@ -1,4 +1,4 @@
-//! Call trees.
+//! Tracers that record the calls of a transaction as a tree.
 
 pub mod call_frames;
 pub mod call_tracer;

@@ -1,8 +1,8 @@
 //! Converts call events to flat trace entries, by the rules of Besu 21.10.
 //!
-//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry. After
-//! a rejected creation or rejected code, this entry belongs to another frame. Ophion's output is the same:
-//! docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
+//! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry. If a
+//! creation or the code of a new contract was rejected, this closes the entry of another frame. Ophion gives the same
+//! output: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;
@@ -15,10 +15,10 @@ use crate::calls::call_frames::Kind;
 use crate::output::text::halt_phrase;
 use crate::struct_logs::cost::CALL_STIPEND;
 
-/// Gas per byte of deployed code.
+/// Gas per byte of deployed contract code.
 const CODE_DEPOSIT: i64 = 200;
 
-/// A flat trace entry that is not closed yet.
+/// A flat trace entry whose call or creation has not ended yet.
 struct Open {
     entry: usize,
     is_create_instruction: bool,
@@ -28,9 +28,9 @@ struct Listing<'a> {
     events: &'a CallEvents,
     entries: Vec<Entry>,
     open: Vec<Open>,
-    /// Gas left of the transaction, including refunds.
+    /// Gas that the transaction has left, including refunds.
     gas_left: u64,
-    /// The contract that the transaction itself created.
+    /// The contract that the transaction itself created; None for a call transaction.
     created: Option<Address>,
 }
 
@@ -93,7 +93,7 @@ impl Listing<'_> {
             CallEvent::Call { kind, to, child: Some(child), .. } => {
                 let from = self.calling_address();
                 let action = Action::Call { kind: *kind, from, to: *to, input: child.input.clone() };
-                // the trace entry starts with the value of the caller, and an event of the callee may change that value
+                // start with the value of the caller, as Besu 21.10 does; a CALLDATALOAD of the callee replaces it
                 let mut entry = Entry::new(action, child.gas, step.value, self.next_address());
                 entry.outcome = Some(Outcome { gas_used: -(step.spent as i64), ..Outcome::default() });
                 if self.has_reverting_end(step.depth + 1) {
@@ -171,8 +171,8 @@ impl Listing<'_> {
             outcome.output = Some(output.clone());
         }
         if is_stop && used == 0 {
-            // subtract the stipend from `gas_used` of the enclosing entries; only entries that are never closed show
-            // this `gas_used`
+            // subtract the call stipend from `gas_used` of the enclosing entries; the output shows this `gas_used` only
+            // for entries that are never closed
             let last = self.open.len() - 1;
             for open in self.open.iter().take(last).skip(1) {
                 if let Some(outcome) = &mut self.entries[open.entry].outcome {
@@ -215,12 +215,12 @@ impl Listing<'_> {
         self.top().subtraces += 1;
     }
 
-    /// Return whether the first RETURN or REVERT at this depth is REVERT.
+    /// Return whether the first RETURN or REVERT at this call depth is a REVERT.
     fn has_reverting_end(&self, depth: usize) -> bool {
         self.events.first_end_reverts.get(depth).copied().flatten() == Some(true)
     }
 
-    /// Return the address that executes in the topmost open trace entry.
+    /// Return the address whose code runs in the topmost open trace entry.
     fn calling_address(&self) -> Address {
         match &self.entries[self.open.last().expect("an open entry").entry].action {
             Action::Call { kind: Kind::DelegateCall | Kind::CallCode, from, .. } => *from,

@@ -18,7 +18,7 @@ pub struct Selection {
     pub to: AddressSet,
     pub skip: u64,
     pub left: u64,
-    /// If set, only the trace entry at this trace address is written.
+    /// If set, only the trace entry with this `traceAddress` is written.
     pub address: Option<Vec<usize>>,
 }
 
@@ -27,7 +27,8 @@ impl Selection {
         self.left == 0
     }
 
-    /// Count a matching trace entry. Returns whether the entry must be written.
+    /// Apply `skip` and `left` to a trace entry. Returns whether to write the entry; false also if it does not match
+    /// the filter.
     fn takes(&mut self, fits: bool) -> bool {
         if !fits || self.left == 0 {
             return false;

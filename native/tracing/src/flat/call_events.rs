@@ -21,7 +21,7 @@ use crate::output::text::is_lack_of_gas;
 use crate::replay::recording::Recorder;
 use crate::struct_logs::cost::CALL_STIPEND;
 
-/// State at the first instruction of a callee.
+/// The frame of a callee at its first instruction.
 pub struct Child {
     pub gas: u64,
     pub input: Bytes,
@@ -46,12 +46,13 @@ pub enum CallEvent {
         child: Option<Child>,
         precompiled: Option<Precompiled>,
     },
-    /// A creation. `child` is None if the creation was rejected.
+    /// CREATE or CREATE2. `child` is None if the creation was rejected before it started.
     Create {
         child: Option<Child>,
         init: Bytes,
     },
-    /// CALLDATALOAD. At this instruction, the open trace entry takes the value of the running frame, as in Besu 21.10.
+    /// CALLDATALOAD. At this instruction, the value (in wei) of the open trace entry becomes that of the running frame,
+    /// as in Besu 21.10.
     Load,
     /// RETURN or STOP. `refund` is the transaction's refund so far.
     Return {
@@ -73,12 +74,12 @@ pub struct Step {
     pub event: CallEvent,
     pub depth: usize,
     pub gas: u64,
-    /// Cost, without the gas passed to a callee.
+    /// Gas cost of the instruction, without the gas passed to a callee.
     pub cost: u64,
-    /// Cost of all instructions so far, including this instruction.
+    /// Gas cost of all instructions so far, including this instruction.
     pub spent: u64,
     pub recipient: Address,
-    /// Value in wei of the call or creation that opened this frame.
+    /// Value in wei of the call or creation that opened the frame of this instruction.
     pub value: U256,
     pub halt: Option<InstructionResult>,
 }
@@ -96,25 +97,26 @@ struct Live {
     has_ended_well: bool,
 }
 
-/// The last instruction that is not RETURN. If the code of a new contract is rejected, this instruction gets the halt.
+/// The last instruction that is not RETURN. If the EVM rejects the code of a new contract, the trace shows the halt at
+/// this instruction.
 #[derive(Clone, Copy, Default)]
 struct Plain {
-    /// Number of call events up to this instruction.
+    /// Number of call events up to and including this instruction.
     steps: usize,
-    /// Whether the instruction is the last call event.
+    /// Whether this instruction is itself the last call event.
     is_event: bool,
     depth: usize,
-    /// Index of the instruction's frame.
+    /// Index of the frame that runs the instruction.
     frame: usize,
 }
 
 #[derive(Default)]
 pub struct CallEvents {
     pub steps: Vec<Step>,
-    /// By depth: whether the first RETURN or REVERT is a REVERT.
+    /// By call depth: whether the first RETURN or REVERT is a REVERT; None if there was neither.
     pub first_end_reverts: Vec<Option<bool>>,
     pub has_create2: bool,
-    /// Gas and recipient of the outermost frame.
+    /// Gas limit and recipient of the outermost frame.
     pub root: (u64, Address),
     pub root_precompiled: Option<Precompiled>,
     live: Vec<Live>,
@@ -122,9 +124,9 @@ pub struct CallEvents {
     count: u64,
     spent: u64,
     plain: Plain,
-    /// Recipient and value of every frame.
+    /// Recipient and value of every frame of the transaction.
     seen: Vec<(Address, U256)>,
-    // the field holds the opcode of the current instruction
+    // opcode of the current instruction
     opcode: u8,
     gas: u64,
     target: Address,
@@ -254,7 +256,7 @@ impl CallEvents {
     }
 }
 
-/// Return the price of a precompiled contract's call; None for other calls.
+/// Return the gas price of a call to a precompiled contract; None for other calls.
 pub fn precompile_price(context: &EvmContext, inputs: &CallInputs, outcome: &CallOutcome) -> Option<u64> {
     let used = inputs.gas_limit.saturating_sub(outcome.result.gas.remaining());
     match (outcome.was_precompile_called, outcome.result.result.is_ok()) {
@@ -310,7 +312,7 @@ impl Inspector<EvmContext> for CallEvents {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // take a fast exit, because most instructions are not events
+            // return early, because most instructions are no call events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -331,7 +333,7 @@ impl Inspector<EvmContext> for CallEvents {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // Besu counts a cost for out-of-gas halts, but none for other halts
+        // like Besu 21.10, count the cost of an instruction that halted for lack of gas, but not of other halts
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| CallEvent::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());
@@ -345,7 +347,8 @@ impl Inspector<EvmContext> for CallEvents {
                 Some(CallEvent::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // two CALLDATALOADs in a row change the trace entry only once
+                // record only the first of two CALLDATALOADs in a row, because the second does not change the trace
+                // entry
                 Some(Step { event: CallEvent::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(CallEvent::Load),
             },
@@ -389,7 +392,8 @@ impl Inspector<EvmContext> for CallEvents {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // Besu shows as init code the code of the topmost frame, which is the new frame if its code has started
+        // like Besu, show the code of the topmost frame as init code; this is the frame of the creation if its code has
+        // started
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

@@ -10,7 +10,7 @@ use crate::output::sink::Sink;
 use crate::output::text::text;
 use crate::replay::block::Place;
 
-/// Action of a flat trace entry.
+/// The `action` of a flat trace entry.
 pub enum Action {
     Call {
         kind: Kind,
@@ -24,7 +24,7 @@ pub enum Action {
         address: Address,
         is_create2: bool,
     },
-    /// A self-destruct.
+    /// A self-destruct of a contract.
     End {
         contract: Address,
         heir: Address,
@@ -32,9 +32,9 @@ pub enum Action {
     },
 }
 
-/// Result of a flat trace entry.
+/// The `result` of a flat trace entry.
 pub struct Outcome {
-    /// Gas used; negative in entries that were never closed.
+    /// Gas used; negative in entries that Besu's algorithm never closes (besu_flat_traces.rs).
     pub gas_used: i64,
     pub output: Option<Bytes>,
     pub code: Option<Bytes>,
@@ -47,7 +47,7 @@ impl Default for Outcome {
 }
 
 impl Outcome {
-    /// Set the code of a created contract instead of the output.
+    /// Make the output of a creation the code of the created contract.
     pub fn set_code(&mut self, code: Bytes) {
         self.code = Some(code);
         self.output = None;
@@ -61,7 +61,7 @@ pub struct Entry {
     pub value: U256,
     pub address: Vec<usize>,
     pub subtraces: usize,
-    /// Error text. A trace entry with an error has no result.
+    /// Error text. An entry with an error shows no result.
     pub error: Option<Cow<'static, str>>,
     pub revert_reason: Option<Bytes>,
     /// Result of the trace entry; None for SELFDESTRUCT.

@@ -1,4 +1,4 @@
-//! Call lists.
+//! Flat traces: the calls of a transaction as a list.
 
 pub mod besu_flat_traces;
 pub mod blocks;

@@ -1,4 +1,5 @@
-//! Prices of precompiled contracts for failed calls. For such a call, the EVM only reports that all gas was consumed.
+//! Gas prices of precompiled contracts, for traces of failed calls. After a failed call, the EVM only reports that all
+//! gas was consumed.
 
 use alloy_primitives::{Address, U256};
 use revm::precompile::modexp;
@@ -6,10 +7,10 @@ use revm::primitives::hardfork::SpecId;
 
 const PAIR: u64 = 192;
 const ROUNDS: usize = 4;
-/// Length in bytes of the three lengths at the start of MODEXP input.
+/// Size in bytes of the MODEXP input's head, which holds the lengths of base, exponent and modulus.
 const MODEXP_HEAD: usize = 96;
 
-/// Return the price of a precompiled contract; None if this module does not know the contract.
+/// Return the gas price of a call to a precompiled contract; None if this module does not know the contract.
 pub fn price(address: &Address, input: &[u8], spec: SpecId) -> Option<u64> {
     let (head, number) = address.split_at(19);
     let words = input.len().div_ceil(32) as u64;

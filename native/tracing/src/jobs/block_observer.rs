@@ -1,4 +1,5 @@
-//! Re-executes a block without writing JSON, and passes the traces and changes of each transaction to a observer.
+//! Re-executes a block without writing JSON, and passes the traces and state changes of each transaction to an
+//! observer.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +27,7 @@ pub trait BlockObserver {
     fn change(&mut self, ran: &Ran, db: &mut ExecDb, diff: &AccountDiff<'_>) -> Result<()>;
 }
 
-/// The parts of a replay that a observer receives.
+/// Selects what an observer receives: flat traces, state changes or both.
 #[derive(Clone, Copy)]
 pub struct Parts {
     pub entries: bool,
@@ -69,7 +70,8 @@ impl<V: BlockObserver> Report for EntryReport<'_, V> {
     }
 }
 
-/// A tracer of changes. It needs no instruction, so the EVM runs without an inspector.
+/// A tracer that passes state changes to an observer. It needs no hook per instruction, so the EVM runs without an
+/// inspector.
 struct ChangeTracer<'v, V> {
     sink: Sink,
     observer: &'v mut V,

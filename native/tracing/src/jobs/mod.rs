@@ -1,4 +1,4 @@
-//! Trace requests.
+//! Runs trace requests: selects the tracer and streams its output.
 
 pub mod block_observer;
 pub mod streams;

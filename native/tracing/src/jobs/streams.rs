@@ -23,7 +23,7 @@ use crate::output::stream::Stream;
 use crate::parity::tracer::{ParityOptions, ParityTracer};
 use crate::replay::block::{Block, Tracer, start, trace_one};
 
-/// A block to trace, with its parent state and rewards.
+/// A block to trace, with the state of its parent and its rewards.
 pub struct TracedBlock {
     pub parent: StateData,
     pub env: BlockEnv,

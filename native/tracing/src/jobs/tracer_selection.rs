@@ -14,7 +14,7 @@ use crate::state::prestate_tracer::{PrestateOptions, PrestateTracer};
 use crate::struct_logs::besu_struct_log::{StructOptions, StructTracer};
 use crate::struct_logs::geth_struct_log::{StandardOptions, StandardTracer};
 
-/// Kinds of traces that a request can select.
+/// Kinds of traces that a trace request can select.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Struct(StructOptions),
@@ -27,7 +27,7 @@ pub enum Kind {
     Validation(ValidationOptions),
 }
 
-/// Work that runs with any kind of tracer.
+/// Work on a block or a call that runs with any kind of tracer.
 pub trait Job {
     fn run<T: Tracer>(self, tracer: T) -> Result<()>;
 }

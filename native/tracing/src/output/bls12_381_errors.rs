@@ -114,8 +114,8 @@ fn is_inside(encoded: &[u8], words: &'static str) -> Judgement {
     if found(encoded)? { Ok(()) } else { Err(words) }
 }
 
-/// Return whether a point is in the subgroup, by running the multiplication contract. The length of the point
-/// determines the group.
+/// Return whether a point is in the subgroup. The precompiled multiplication contract decides. The length of the point
+/// selects G1 or G2.
 fn found(encoded: &[u8]) -> Result<bool, &'static str> {
     each(encoded, ELEMENT, is_element)?;
     let contract = if encoded.len() == POINT_1 { SUM_1 } else { SUM_2 };
@@ -158,7 +158,7 @@ fn is_short_point(encoded: &[u8]) -> Judgement {
 mod tests {
     use super::*;
 
-    /// A point of order three: x = 0, y = 2.
+    /// A test point of order three on the curve: x = 0, y = 2.
     const OF_ORDER_THREE: ([u8; POINT_1], [u8; 48]) = {
         let (mut point, mut short) = ([0; POINT_1], [0; 48]);
         point[POINT_1 - 1] = 2;

@@ -18,21 +18,21 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 
 /// Chunk size in bytes. Several chunks exist at once: in the channel, in Python and in the socket's buffer.
 pub const CHUNK: usize = 256 * 1024;
-/// Number of traced instructions between two clock checks.
+/// Number of traced instructions between two checks of the deadline.
 const STEPS_PER_LOOK: u32 = 4096;
-/// A transaction without code counts as this number of steps.
+/// Number of instructions that each transaction adds to the count for clock checks, even if it runs no code.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// A message from the tracing thread to the reader.
 pub enum Message {
     Chunk(Vec<u8>),
-    /// The trace is complete. If the channel closes without this message, the worker has died.
+    /// The trace is complete. If the channel closes without this message, the tracing thread has panicked.
     End,
     Failed(Error),
 }
 
 pub struct Sink {
-    /// Output buffer of tracers. Tracers call `settle` regularly.
+    /// Buffer to which tracers append their output. Tracers call `settle` regularly, so that a full chunk is sent.
     pub out: Vec<u8>,
     channel: SyncSender<Message>,
     is_closed: Arc<AtomicBool>,
@@ -71,7 +71,7 @@ impl Sink {
         }
     }
 
-    /// Send the chunk if it is large enough.
+    /// Send the current chunk to the reader if it is large enough.
     #[inline]
     pub fn settle(&mut self) {
         if self.out.len() >= CHUNK {
@@ -88,7 +88,8 @@ impl Sink {
         match self.channel.try_send(Message::Chunk(chunk)) {
             Ok(()) => {}
             Err(TrySendError::Full(message)) => {
-                // the time that the worker waits for the reader does not count towards the deadline
+                // measure how long this thread waits for the reader, because this time does not count towards the
+                // deadline
                 let before = Instant::now();
                 self.is_stopped = self.channel.send(message).is_err();
                 self.deadline += before.elapsed();
@@ -97,7 +98,8 @@ impl Sink {
         }
     }
 
-    /// Return whether to end the run. Tracers call this at every step.
+    /// Return whether the traced run must end: the reader is gone or the deadline has passed. Tracers call this at
+    /// every step.
     #[inline]
     pub fn tick(&mut self) -> bool {
         self.steps += 1;
@@ -118,7 +120,7 @@ impl Sink {
         }
     }
 
-    /// End the run, because the record of a transaction is too large.
+    /// End the traced run with an error, because the record of a transaction is too large.
     pub fn stop_as_too_large(&mut self) {
         self.is_too_large = true;
         self.is_stopped = true;
@@ -163,7 +165,7 @@ impl Sink {
     }
 }
 
-/// End the running frame. The callers of the frame end at their next step.
+/// End the running EVM frame. The callers of the frame end at their next step.
 #[cold]
 pub fn halt<W: InterpreterTypes>(interpreter: &mut Interpreter<W>) {
     interpreter.bytecode.set_action(InterpreterAction::new_halt(InstructionResult::OutOfGas, interpreter.gas));

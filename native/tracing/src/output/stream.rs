@@ -12,23 +12,23 @@ use super::sink::{Message, Sink};
 /// Maximum number of chunks in the channel. `next` returns all of them at once, because a call of `next` takes longer
 /// than filling a chunk.
 const MAX_CHUNKS: usize = 4;
-/// Stack size of the thread. revm has its frames on the heap, but the default stack is too small.
+/// Stack size in bytes of the tracing thread. revm has its frames on the heap, but the default stack is too small.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub struct Stream {
-    /// The channel; None after the last message or after `close`.
+    /// Channel from the tracing thread; None after the last message or after `close`.
     channel: Mutex<Option<Channel>>,
     is_closed: Arc<AtomicBool>,
 }
 
 struct Channel {
     receiver: Receiver<Message>,
-    /// The end message, if it was received together with the last chunks.
+    /// The end message of the trace, if it was received together with the last chunks.
     last: Option<Message>,
 }
 
 impl Stream {
-    /// Run a job that writes into a sink, on a new thread.
+    /// Run a trace job on a new thread. Returns the stream of the job's output.
     pub fn start(deadline: Instant, job: impl FnOnce(&mut Sink) -> Result<()> + Send + 'static) -> Result<Self> {
         let (sender, receiver) = sync_channel(MAX_CHUNKS);
         let is_closed = Arc::new(AtomicBool::new(false));
@@ -44,11 +44,11 @@ impl Stream {
         Ok(Stream { channel: Mutex::new(Some(Channel { receiver, last: None })), is_closed })
     }
 
-    /// Wait for the next chunks. Returns None after the last chunk.
+    /// Wait for the next chunks of the trace. Returns None after the last chunk.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // If `close` ran during this call, `close` could not drop the channel. Drop the channel now, because the worker
-        // would block.
+        // `close` cannot drop the channel while this call holds the lock. So drop the channel here, because otherwise
+        // the tracing thread would block.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }

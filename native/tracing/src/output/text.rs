@@ -5,7 +5,7 @@ use ophion_primitives::json::raw;
 use revm::bytecode::opcode::OpCode;
 use revm::interpreter::InstructionResult;
 
-/// Return a word as 64 hex digits in quotes, without a prefix.
+/// Return a 256-bit word as 64 hex digits in quotes, without a prefix.
 #[inline]
 pub fn word(bytes: [u8; 32]) -> [u8; 66] {
     let mut text = [b'"'; 66];
@@ -28,7 +28,7 @@ pub fn text(out: &mut Vec<u8>, before: &str, value: &str) {
     serde_json::to_writer(out, value).expect("a buffer takes everything");
 }
 
-/// Return the halt reason in struct logs.
+/// Return the name of a halt reason in struct logs.
 pub fn halt_name(result: InstructionResult) -> &'static str {
     use InstructionResult as R;
     match result {
@@ -49,7 +49,7 @@ pub fn is_lack_of_gas(halt: InstructionResult) -> bool {
     matches!(halt, R::OutOfGas | R::MemoryOOG | R::MemoryLimitOOG | R::InvalidOperandOOG | R::ReentrancySentryOOG)
 }
 
-/// Return the halt reason in flat traces.
+/// Return the text of a halt reason in flat traces.
 pub fn halt_phrase(result: InstructionResult) -> &'static str {
     use InstructionResult as R;
     match result {
@@ -70,7 +70,8 @@ pub fn halt_phrase(result: InstructionResult) -> &'static str {
     }
 }
 
-/// Return the halt reason of the call tracer. `opcode` and `stack` belong to the halted instruction.
+/// Return the text of a halt reason in the call tracer. `opcode` and `stack` (its height) belong to the halted
+/// instruction.
 pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String {
     use InstructionResult as R;
     match result {

@@ -7,9 +7,9 @@ use alloy_primitives::U256;
 
 use crate::output::text;
 
-/// Text length of a word: digits, quotes and a comma.
+/// Text length of a formatted word: 64 hex digits, two quotes and a comma.
 const WIDTH: usize = 67;
-/// Maximum number of cached words. A whole stack fits, or the beginning of a large memory.
+/// Maximum number of cached words. This is enough for a whole stack, or the beginning of a large memory.
 const MAX_WORDS: usize = 2048;
 
 pub trait Word: Copy + PartialEq {

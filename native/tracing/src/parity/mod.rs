@@ -1,4 +1,4 @@
-//! trace_replay* and trace_call*.
+//! Tracers of trace_replay* and trace_call*.
 
 pub mod state_diff;
 pub mod tracer;

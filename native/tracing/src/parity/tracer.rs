@@ -41,14 +41,14 @@ impl<'s> ParityTracer<'s> {
         tracer
     }
 
-    /// Change the options for the next transaction.
+    /// Set the options of trace_replay* for the next transaction.
     pub fn change(&mut self, options: ParityOptions, spec: SpecId) {
         self.events = options.with_trace.then(CallEvents::default);
         self.vm = options.with_vm_trace.then(|| VmWriter::new(spec));
         self.options = options;
     }
 
-    /// Return the event recorder; None during the first run, which writes nothing.
+    /// Return the recorder of call events; None during the first of two runs, which writes nothing.
     fn events(&mut self) -> Option<&mut CallEvents> {
         self.events.as_mut().filter(|_| !self.is_surveying)
     }

@@ -20,10 +20,10 @@ use crate::output::sink::Sink;
 use crate::output::text::is_lack_of_gas;
 use crate::struct_logs::cost::{CALL_STIPEND, Costs};
 
-/// Bytes written to memory, with their offset.
+/// Memory offset, and the bytes written there.
 type Written = (usize, Bytes);
 
-/// The instruction after a call in the same frame.
+/// State of a caller at its next instruction after a call: gas, stack top, written memory.
 struct Continuation {
     index: u64,
     gas: u64,
@@ -31,10 +31,10 @@ struct Continuation {
     memory: Option<Written>,
 }
 
-/// Result of a call or creation.
+/// Result of a call or creation, recorded in the first run.
 #[derive(Default)]
 struct Called {
-    /// Price and result of a precompiled contract.
+    /// Gas price and result, if the callee is a precompiled contract.
     precompiled: Option<(u64, InstructionResult)>,
     /// Whether instructions of the callee are in the trace.
     has_run: bool,
@@ -43,17 +43,18 @@ struct Called {
     code: Bytes,
 }
 
-/// Data that the first run of a transaction records for the second run.
+/// What the first run of a transaction records for the second run, which writes the trace.
 #[derive(Default)]
 struct Survey {
     /// Number of instructions in the first run.
     count: u64,
     calls: Vec<Called>,
-    /// By depth: index and output of every RETURN.
+    /// By call depth: instruction index and output of every RETURN.
     returns: Vec<Vec<(u64, Bytes)>>,
-    /// Continuations by depth and program counter.
+    /// States of callers after their calls, by call depth and program counter.
     continuations: HashMap<(usize, usize), Vec<Continuation>>,
-    /// Reasons why the code of a new contract was rejected, by the index of the instruction that shows the reason.
+    /// Reasons why the code of new contracts was rejected. The key is the index of the instruction that shows the
+    /// reason.
     refusals: HashMap<u64, InstructionResult>,
 }
 
@@ -82,11 +83,11 @@ struct VmFrame {
     code: Bytes,
     has_begun: bool,
     has_ended_well: bool,
-    /// Index of the call that started this frame.
+    /// Index of the call that started this frame; None for the outermost frame.
     call: Option<usize>,
-    /// Whether the last instruction was a call.
+    /// Whether the frame's last instruction was a call.
     is_waiting: bool,
-    /// Memory range of the call's output.
+    /// Range of the caller's memory that receives the output of the last call.
     output: Option<Range<usize>>,
 }
 
@@ -103,16 +104,16 @@ pub struct VmWriter {
     survey: Survey,
     frames: Vec<VmFrame>,
     open: Vec<OpenTrace>,
-    /// Number of executed instructions so far.
+    /// Number of instructions executed so far in this run.
     index: u64,
     /// Number of instructions written to the trace.
     written: u64,
     /// Number of calls and creations so far.
     calls: usize,
-    /// Depth of the last written instruction.
+    /// Call depth of the last written instruction.
     last_depth: usize,
     last_plain: u64,
-    // the field holds the program counter of the current instruction
+    // program counter of the current instruction
     pc: usize,
     opcode: u8,
     gas: u64,
@@ -181,7 +182,7 @@ impl VmWriter {
         }
     }
 
-    /// Close the innermost trace and its operation.
+    /// Complete the JSON text of the innermost trace and of the operation that contains it.
     fn close(&mut self, sink: &mut Sink) {
         if let Some(trace) = self.open.pop() {
             data(&mut sink.out, "],\"code\":", &trace.code);
@@ -189,13 +190,13 @@ impl VmWriter {
         }
     }
 
-    /// Enter a call or creation, whose code may run next.
+    /// Record that a call or creation starts, whose code may run next.
     pub fn enter(&mut self, init: Option<&Bytes>) {
         let call = (!self.frames.is_empty()).then(|| self.calls - 1);
         self.frames.push(VmFrame { call, code: init.cloned().unwrap_or_default(), ..VmFrame::default() });
     }
 
-    /// Start the code of the frame.
+    /// Start to trace the code of the frame that was just entered.
     pub fn open(&mut self, interpreter: &Interpreter) {
         if let Some(frame) = self.frames.last_mut() {
             frame.has_begun = true;
@@ -211,7 +212,7 @@ impl VmWriter {
         let has_collided = result.result == R::CreateCollision;
         let has_run = precompile_price.is_none() && !was_refused && !has_collided;
         if has_run && !frame.has_begun {
-            // a frame without code counts as a frame with a single STOP
+            // treat a frame without code like a frame with a single STOP
             self.last_plain = self.index;
             self.index += 1;
         }
@@ -384,7 +385,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the topmost frame is the callee if the callee has code, and otherwise the current frame
+            // the topmost frame is the callee, unless the callee has no code; then it is the current frame
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);
@@ -485,8 +486,8 @@ fn is_calling(opcode: u8) -> bool {
     matches!(opcode, op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL | op::CREATE | op::CREATE2)
 }
 
-/// Return whether an instruction is written. Three kinds are not written: the implicit STOP at the end, a lone STOP,
-/// and halts other than out of gas, bad jumps and state changes in a static call.
+/// Return whether the trace shows an instruction. It shows no implicit STOP at the end of the code, no lone STOP, and
+/// no halts other than out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {
@@ -503,7 +504,7 @@ fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end
     }
 }
 
-/// Return the cost to show for an instruction that a static call rejects.
+/// Return the gas cost that the trace shows for an instruction that a static call rejects.
 fn static_cost(opcode: u8, gas: u64, whole: u64) -> u64 {
     match opcode {
         op::SSTORE => gas,
@@ -519,7 +520,7 @@ fn shows_memory(opcode: u8) -> bool {
     )
 }
 
-/// Return memory offset and bytes; None if the range is empty.
+/// Return a range of the memory as its offset and bytes; None if the range is empty.
 fn bytes_at(memory: &[u8], range: Range<usize>) -> Option<(usize, &[u8])> {
     let (start, end) = (range.start, range.end);
     if start >= end || end > memory.len() {

@@ -26,7 +26,7 @@ use crate::output::sink::Sink;
 
 pub type Tracing<T> = Evm<(T, CollisionGuard)>;
 
-/// Position of a traced transaction.
+/// Position of a traced transaction in the chain.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub block_hash: B256,
@@ -35,12 +35,12 @@ pub struct Place {
     pub index: usize,
 }
 
-/// A finished transaction whose changes are not committed yet.
+/// A finished traced transaction whose changes are not committed yet.
 pub struct Ran {
     pub tx: TxEnv,
     pub result: ExecutionResult,
     pub changes: EvmState,
-    /// Position of the transaction; None for calls.
+    /// Position of the transaction in the chain; None for calls.
     pub place: Option<Place>,
 }
 
@@ -56,14 +56,14 @@ pub trait Tracer: Inspector<EvmContext> {
         false
     }
 
-    /// Handle the start of a transaction.
+    /// Handle the start of a transaction that is traced.
     fn begin(&mut self, tx: &TxEnv);
 
-    /// Write the result of a transaction that has ended. The database shows the state before the transaction.
+    /// Write the result of a finished transaction. `db` still shows the state before the transaction.
     fn finish(&mut self, db: &mut ExecDb, ran: &Ran) -> Result<()>;
 }
 
-/// A block with its parent state.
+/// A block to re-execute, with the state of its parent.
 pub struct Block<'a> {
     pub parent: &'a StateData,
     pub env: &'a BlockEnv,
@@ -116,7 +116,7 @@ pub fn start<T: Tracer>(env: &BlockEnv, db: ExecDb, cfg: CfgEnv, tracer: T) -> T
     evm_builder::build(env, db, cfg, (tracer, CollisionGuard))
 }
 
-/// Run one transaction, let the tracer write the result, and commit the changes.
+/// Run one transaction with a tracer, let the tracer write its result, and commit the changes.
 pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place>) -> Result<()> {
     if exceeds_any_balance(&tx) {
         return Err(Error::Refused(BEYOND_ALL_MONEY.into()));
@@ -130,7 +130,7 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     evm.inspector.0.begin(&tx);
     let result = if T::INSPECTS { evm.inspect_one_tx(tx) } else { run_plain(evm, tx) };
     let changes = evm.finalize();
-    // take the transaction out of the EVM, because the EVM gets another transaction before its next run
+    // move the transaction out of the EVM instead of copying it, because the next run sets another transaction
     let tx = std::mem::take(&mut evm.ctx.tx);
     let result = match result {
         Ok(result) => result,

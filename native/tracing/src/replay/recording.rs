@@ -11,8 +11,8 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use super::block::{Ran, Tracer};
 use crate::output::sink::{Sink, halt};
 
-/// Maximum size of the inputs and outputs of one recorded transaction. Gas does not bound it: a loop may pass the same
-/// memory to thousands of calls, and each record has a copy.
+/// Maximum size in bytes of the inputs and outputs of one recorded transaction. Gas does not limit this size: a loop
+/// may pass the same memory to thousands of calls, and each record has a copy.
 pub const MAX_RECORD_BYTES: usize = 256 * 1024 * 1024;
 
 /// An inspector that records a transaction.
@@ -24,19 +24,19 @@ pub trait Recorder: Inspector<EvmContext> {
     fn held_bytes(&self) -> usize;
 }
 
-/// Writes the record of a transaction.
+/// Writes the trace of a recorded transaction.
 pub trait Report {
     type Recorder: Recorder;
 
     fn write(&mut self, sink: &mut Sink, recorder: &mut Self::Recorder, ran: &Ran);
 
-    /// Write the state changes of the transaction. The database shows the state before the transaction.
+    /// Write the state changes of the transaction. The database argument still shows the state before the transaction.
     fn write_changes(&mut self, _: &mut ExecDb, _: &Ran) -> Result<()> {
         Ok(())
     }
 }
 
-/// A recorder of transactions and the writer of its records.
+/// A tracer made of a recorder of transactions and a writer of the records.
 pub struct Recording<'s, R: Report> {
     sink: &'s mut Sink,
     recorder: R::Recorder,
@@ -55,7 +55,7 @@ impl<'s, R: Report> Recording<'s, R> {
     }
 }
 
-/// Forwards every hook to the recorder, and stops the run when the sink stops.
+/// Forwards every hook to the recorder, and stops the run when the output sink stops.
 impl<R: Report> Inspector<EvmContext> for Recording<'_, R> {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.recorder.initialize_interp(interpreter, context);

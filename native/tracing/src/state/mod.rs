@@ -1,3 +1,3 @@
-//! Accounts before and after a transaction.
+//! Tracer of accounts before and after a transaction.
 
 pub mod prestate_tracer;

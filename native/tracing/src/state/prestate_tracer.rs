@@ -1,7 +1,7 @@
 //! prestateTracer: values of accessed accounts and slots before the transaction, and their changes (json-rpc.md 7.3).
 //!
-//! As in geth, the trace includes an account or slot when an instruction names it, not when the EVM loads it. For
-//! example, a failed creation still names an address.
+//! As in geth, the trace includes an account or slot when an instruction has it as an operand, not when the EVM loads
+//! it. For example, a failed creation still names the address of the contract.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub struct PrestateOptions {
     pub is_diff: bool,
     pub with_code: bool,
     pub with_storage: bool,
-    /// Whether to show accounts that did not exist or were empty.
+    /// Whether to show accounts that were empty or did not exist before the transaction.
     pub with_empty: bool,
 }
 
@@ -40,11 +40,11 @@ pub struct PrestateTracer<'s> {
     options: PrestateOptions,
     /// Whether EIP-6780 applies: SELFDESTRUCT deletes only contracts created in the same transaction.
     only_new_ones_go: bool,
-    /// Accounts that instructions have named, with the named slots of each.
+    /// Accounts that instructions have had as operands, with the slots of each account.
     named: BTreeMap<Address, BTreeSet<U256>>,
     created: AddressSet,
     deleted: AddressSet,
-    /// Account or slot that the current instruction names.
+    /// Account or slot that the current instruction has as an operand.
     naming: Option<Naming>,
 }
 
@@ -72,7 +72,7 @@ impl<'s> PrestateTracer<'s> {
         self.named.entry(address).or_default();
     }
 
-    /// Include a callee and, for a delegated account (EIP-7702), the account whose code runs.
+    /// Add a called account to the trace. For a delegated account (EIP-7702), also add the account whose code runs.
     fn name_callee(&mut self, address: Address, context: &mut EvmContext) {
         self.name(address);
         let code = context.journal().evm_state().get(&address).and_then(|account| account.info.code.as_ref());
@@ -82,7 +82,8 @@ impl<'s> PrestateTracer<'s> {
     }
 }
 
-/// Return whether the instruction halted before it did any work. Such an instruction names no account or slot.
+/// Return whether the instruction halted before it did any work. The trace does not include the account or slot of such
+/// an instruction.
 fn is_before_work(result: InstructionResult) -> bool {
     let is_in_work = matches!(
         result,
@@ -179,7 +180,7 @@ impl Tracer for PrestateTracer<'_> {
     }
 }
 
-/// Fields of an account to show, before or after the transaction.
+/// The fields of an account that the trace shows, before or after the transaction.
 #[derive(Default)]
 struct Shown {
     balance: Option<U256>,
@@ -324,7 +325,7 @@ impl PrestateTracer<'_> {
     }
 }
 
-/// Return an account after the transaction.
+/// Return an account as it is after the transaction.
 fn after(was: &AccountInfo, account: Option<&Account>) -> AccountInfo {
     match account {
         Some(account) if account.is_selfdestructed() => AccountInfo::default(),

@@ -39,7 +39,7 @@ pub struct StructTracer<'s> {
     rows: u64,
     frames: Vec<Frame>,
     storage: Storage,
-    /// Gas before the instruction of the half-written row.
+    /// Gas before the instruction whose row is half written.
     gas_before: u64,
     opcode: u8,
     write: Option<(U256, U256)>,
@@ -51,11 +51,11 @@ pub struct StructTracer<'s> {
 
 struct Frame {
     has_rows: bool,
-    /// Length of the storage history at the start of the frame.
+    /// Length of `history` at the start of the frame.
     mark: usize,
 }
 
-/// Written slots by account, and the cached text of the last account.
+/// Written storage slots by account, and the cached JSON text of the account written last.
 #[derive(Default)]
 struct Storage {
     written: AddressMap<BTreeMap<U256, U256>>,
@@ -223,7 +223,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
     }
 
     fn call_end(&mut self, _: &mut EvmContext, inputs: &CallInputs, outcome: &mut CallOutcome) {
-        // Show a call of an account without code as a single STOP.
+        // Show a call of an account without code as a single STOP instruction.
         let is_bare = outcome.result.result == InstructionResult::Stop && !outcome.was_precompile_called;
         if is_bare && self.frames.last().is_some_and(|frame| !frame.has_rows) {
             self.head(0, "STOP", inputs.gas_limit, self.frames.len());

@@ -1,4 +1,4 @@
-//! Cost of an instruction that failed before the EVM computed its gas.
+//! Gas cost of an instruction that failed before the EVM computed its cost.
 
 use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
@@ -14,7 +14,8 @@ use revm::primitives::hardfork::SpecId;
 
 /// Free gas for the callee of a call that transfers value.
 pub const CALL_STIPEND: u64 = 2300;
-/// Gas above which no access to an account or slot can run out of gas. A write in a static call still fails.
+/// With more gas than this, no access to an account or slot runs out of gas. (A write in a static call fails with any
+/// gas.)
 const MAX_ACCESS_GAS: u64 = 60_000;
 
 pub struct Costs {
@@ -27,7 +28,7 @@ impl Costs {
         Costs { table: gas_table_spec(spec), spec }
     }
 
-    /// Return the cost of the next instruction, without the gas passed to a callee.
+    /// Return the gas cost of the next instruction, without the gas passed to a callee.
     pub fn next(&self, opcode: u8, gas: u64, interpreter: &Interpreter, context: &mut EvmContext) -> u64 {
         let fixed = u64::from(self.table[opcode as usize]);
         let has_variable_part = matches!(
@@ -165,7 +166,7 @@ impl Costs {
     }
 }
 
-/// Return the gas for the memory expansion of an access.
+/// Return the gas for expanding memory to the end of an access.
 fn expansion(params: &GasParams, interpreter: &Interpreter, offset: usize, length: usize) -> u64 {
     let now = interpreter.memory.size() / 32;
     let end = if length == 0 { 0 } else { num_words(offset.saturating_add(length)) };

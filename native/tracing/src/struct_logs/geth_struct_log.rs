@@ -37,7 +37,7 @@ pub struct StandardOptions {
     pub opcodes: Option<OpcodeSet>,
 }
 
-/// Selected instructions, with one bit per instruction.
+/// A set of opcodes, with one bit per opcode.
 #[derive(Clone, Copy, Default)]
 pub struct OpcodeSet([u64; 4]);
 
@@ -64,7 +64,7 @@ pub struct StandardTracer<'s> {
     options: StandardOptions,
     costs: Costs,
     rows: u64,
-    /// Number of instructions so far.
+    /// Number of instructions of the transaction so far.
     position: u64,
     is_truncated: bool,
     frames: Vec<Frame>,
@@ -77,7 +77,7 @@ pub struct StandardTracer<'s> {
     opcode: u8,
     gas_before: u64,
     whole_cost: u64,
-    /// Refund of the transaction after the current instruction.
+    /// Gas refund of the transaction after the current instruction.
     refund: i64,
     slot: Option<(U256, U256)>,
     is_half_written: bool,
@@ -85,7 +85,7 @@ pub struct StandardTracer<'s> {
 
 struct Frame {
     has_run: bool,
-    /// Refund of the callers at the start of the frame.
+    /// Gas refund that the callers had collected at the start of the frame.
     refund: i64,
 }
 
@@ -163,7 +163,8 @@ impl<'s> StandardTracer<'s> {
         let accessed = self.slot.take().filter(|_| ended.error.is_none());
         if accessed.is_some() || self.options.only.is_some() {
             let slots = self.storage.entry(account).or_default();
-            // the only row shows the values before its instruction
+            // with the option `only`, the row shows the storage before its instruction, so add the accessed slot only
+            // in other cases
             if let (Some((slot, value)), None) = (accessed, self.options.only) {
                 slots.insert(slot, value);
             }
@@ -233,7 +234,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
             *value = interpreter.stack.data().last().copied().unwrap_or_default();
         }
         if !std::mem::take(&mut self.is_half_written) {
-            // `slot` is set only while the tracer searches for the row at one position
+            // `slot` is set only while the tracer looks for the single row that the option `only` selects
             if let Some((slot, value)) = self.slot.take() {
                 self.storage.entry(interpreter.input.target_address()).or_default().insert(slot, value);
             }

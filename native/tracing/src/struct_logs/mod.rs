@@ -1,4 +1,4 @@
-//! Struct logs.
+//! Struct logs: one row per executed instruction.
 
 pub mod besu_struct_log;
 pub mod cost;

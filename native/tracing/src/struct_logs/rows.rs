@@ -1,4 +1,4 @@
-//! Parts that the struct logs of Besu and of geth share.
+//! Code that the struct logs of Besu and of geth share.
 
 use alloy_primitives::Bytes;
 use ophion_primitives::json::{decimal, raw};
@@ -15,7 +15,7 @@ use crate::replay::block::Ran;
 #[derive(Default)]
 pub struct Ended {
     pub cost: u64,
-    /// Revert data of REVERT.
+    /// Revert data, if the instruction was REVERT.
     pub reason: Option<Bytes>,
     /// Error name of a failed instruction.
     pub error: Option<&'static str>,
@@ -69,7 +69,8 @@ impl Ended {
     }
 }
 
-/// Write gas and status after the rows. Returns the output, which is empty if the transaction failed.
+/// Write the gas and the status of the transaction after the rows. Returns the output, which is empty if the
+/// transaction failed.
 pub fn verdict<'a>(out: &mut Vec<u8>, ran: &'a Ran) -> &'a [u8] {
     decimal(out, "],\"gas\":", ran.result.tx_gas_used());
     raw(out, if ran.result.is_success() { ",\"failed\":false" } else { ",\"failed\":true" });

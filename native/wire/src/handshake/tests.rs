@@ -6,7 +6,7 @@ fn entropy(seed: u64) -> Vec<u8> {
     Numbers::new(seed).bytes(ENTROPY)
 }
 
-/// Return the initiator of the test vectors.
+/// Return the initiator of the EIP-8 test vectors.
 fn initiator() -> Initiator {
     Initiator {
         secret: keys::secret(&vector("initiator_key")).unwrap(),
@@ -16,7 +16,7 @@ fn initiator() -> Initiator {
     }
 }
 
-/// Return the transcript of the recipient's session.
+/// Return the transcript of the session on the recipient's side.
 fn recipient_transcript<'a>(auth: &'a [u8], ack: &'a [u8]) -> Transcript<'a> {
     Transcript { auth, ack, initiator_nonce: array("initiator_nonce"), recipient_nonce: array("recipient_nonce") }
 }
