@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _RULES_BURST_S: Final = 0.2
 _RULES_SHARE: Final = 0.05
-"""Maximum share of the event loop's time for permission checks that Pings of unknown nodes cause."""
+"""Maximum share of the event loop's time that permission checks may take for Pings of unknown nodes."""
 _CATCH_UP: Final = (
     "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
     " nodes: connections with them are allowed until it has caught up"
@@ -99,7 +99,9 @@ class NodeAccess:
         return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)
 
     def has_own_quota(self, node_id: bytes) -> bool:
-        """Whether a node has a quota of its own: it is a static peer, a validator or permitted."""
+        """Whether a node has a quota of its own, instead of a share in the quota of unknown nodes. Static peers,
+        validators and permitted nodes have one.
+        """
         return self._plan.has_reserved_slot(node_id) or self._rules.names(node_id)
 
     def is_expected(self, node_id: bytes) -> bool:

@@ -27,7 +27,7 @@ class OpenConnections:
 
     @property
     def leaving(self) -> int:
-        """Number of closing connections."""
+        """Number of connections that have ended and wait until the remote node closes."""
         return len(self._leaving)
 
     @property

@@ -16,7 +16,7 @@ BEST_SCORE: Final = 150
 
 
 class Link(Protocol):
-    """Interface between a peer and its connection."""
+    """What a `Peer` needs of its connection: send, limit, spawn, disconnect."""
 
     @property
     def is_open(self) -> bool: ...
@@ -138,7 +138,7 @@ class Peer:
         return self._link.send(self._shared[capability], code, payload, may_drop)
 
     def limit(self, capability: str, code: int, size: int) -> None:
-        """Limit the payload size of a message code, after decompression."""
+        """Limit the payload size of messages with this code, after decompression."""
         self._link.limit(self._shared[capability], code, size)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:

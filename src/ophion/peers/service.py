@@ -341,7 +341,7 @@ class PeerService:
             return False
         return True
 
-    # --- ConnectionManager -----------------------------------------------------------------------------
+    # --- ConnectionManager (called by connections) -----------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
         """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""

@@ -24,7 +24,9 @@ class Timing(Struct, frozen=True):
     closing: float = 2.0
     """Timeout from our Disconnect until the remote node closes the connection."""
     probe: float = 2.0
-    """Time to answer the Ping that this node sends when a second connection proves the same key."""
+    """Seconds that a peer has to answer the Ping that this node sends when a second connection proves the same node
+    key.
+    """
 
 
 class StageTimer:

@@ -68,7 +68,7 @@ _FOREIGN: Final = 8192
 
 
 class BlockGossip:
-    """Announces blocks, and imports announced blocks."""
+    """Announces own blocks to peers, and imports the blocks that peers announce."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class BlockGossip:
         is_member: Callable[[EthPeer], bool],
     ) -> None:
         """Create the block gossip. `is_member` returns whether a peer is a validator, a static node or a permitted
-        node. Members have quotas of their own.
+        node. Members do not share the quota of unknown peers.
         """
         self.sent = 0
         """Number of blocks sent in full, for metrics."""
@@ -102,7 +102,7 @@ class BlockGossip:
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
         """Held blocks, by the hash of their missing parent."""
         self._foreign = RecentHashes(_FOREIGN)
-        """Hashes of blocks from peers. This node does not announce them as own blocks."""
+        """Blocks that wait for a missing parent, by the hash of the parent."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
         """Called for announced headers that do not follow the rules of this node."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._held.__contains__, is_member)
@@ -137,7 +137,7 @@ class BlockGossip:
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle a NewBlockHashes message."""
+        """Handle a NewBlockHashes message: fetch the announced blocks that this node lacks."""
         if not self._is_open:
             return
         for hash, number in decode_new_hashes(payload):

@@ -62,7 +62,7 @@ Handler: TypeAlias = "Callable[[EthPeer, bytes], None]"
 
 
 class Host(Protocol):
-    """The parts of the node that an `EthPeer` uses."""
+    """Callbacks and resources of the eth protocol that each `EthPeer` uses."""
 
     @property
     def chain(self) -> Chain: ...
@@ -136,7 +136,7 @@ class EthPeer:
         """Whether synchronisation may use the peer: it is connected and its best header is known."""
         return self.head.height is not None and self.peer.is_open
 
-    # --- Attached -------------------------------------------------------------------------------
+    # --- Attached (called by the connection) ----------------------------------------------------
 
     def received(self, code: int, payload: bytes) -> None:
         """Check one received message and pass it to its handler."""
@@ -160,10 +160,10 @@ class EthPeer:
             self.requests.answered(kind, payload)
 
     def oversized(self, code: int, size: int) -> None:
-        """Handle a message over its size limit. Its payload was not decompressed.
+        """Handle a message over its size limit. The payload of such a message is not decompressed.
 
-        Drops a NewBlock without a disconnect, because the sender's chain may have a higher gas limit than the local
-        head.
+        A NewBlock within `MAX_BYTES` is dropped without a disconnect, because the sender's chain may have a higher gas
+        limit than the local head. Any other message disconnects the peer.
         """
         if code == Code.NEW_BLOCK and size <= MAX_BYTES[Code.NEW_BLOCK]:
             self.peer.penalize()

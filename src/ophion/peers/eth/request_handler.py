@@ -1,6 +1,7 @@
 """The request queue of one peer.
 
-Reads run in a worker thread, one at a time per peer, so a peer that floods requests delays only its own responses.
+Database reads for a peer run in a worker thread, one at a time, so a flood of requests delays only the peer's own
+responses.
 After the deadline, an empty response is sent, because other clients treat a late response as unsolicited.
 """
 

@@ -85,7 +85,9 @@ class ResponseReader:
             number += step
 
     def _side_branch(self, hash: Hash32, number: int, request: GetHeaders) -> Iterator[bytes]:
-        """Yield the header of a non-canonical block and, if `reverse` is set, the headers of its ancestors."""
+        """Yield the header of a non-canonical block and, if the request has `reverse` set, the headers of its
+        ancestors.
+        """
         store, distance, left = self._store, request.skip + 1, 0
         while (header := store.header(hash)) is not None:
             if left == 0:

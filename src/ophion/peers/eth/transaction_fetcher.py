@@ -58,7 +58,7 @@ class _Announcer(Struct):
 
 
 class TransactionFetcher:
-    """Fetches announced transactions."""
+    """Fetches transactions that peers announce by hash."""
 
     def __init__(
         self, is_new: Callable[[Hash32], bool], deliver: Callable[[EthPeer, list[tuple[Hash32, bytes]]], None]

@@ -53,7 +53,7 @@ class IntakeShare:
         self._free = max_batches
         self._waiting: dict[TransactionIntake, None] = {}
         self.held = 0
-        """Bytes of the waiting transactions of all unknown peers."""
+        """Bytes of all unknown peers' transactions that wait for the pool."""
 
     def has_space(self, size: int) -> bool:
         """Whether a message of this size may wait. Always True if no other bytes wait."""
@@ -130,7 +130,9 @@ class TransactionIntake:
         return True
 
     def _hold(self, size: int) -> None:
-        """Count waiting bytes, also towards the shared limit if the peer is unknown."""
+        """Count bytes that wait for the pool, for this peer and, if the peer is unknown, for all unknown peers
+        together.
+        """
         if not self._bytes:
             self._shared_bytes = self._share()
         self._bytes += size

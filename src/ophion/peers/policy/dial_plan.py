@@ -64,7 +64,7 @@ class DialPlan:
         self._static: dict[Enode, _DialTarget] = {}
         self._found: dict[bytes, _DialTarget] = {}
 
-    # --- nodes -----------------------------------------------------------------------------------------
+    # --- known nodes -----------------------------------------------------------------------------------
 
     def add_static(self, enode: Enode, now: float) -> bool:
         """Add a static peer. Returns False if the node is a static peer already, or is this node itself."""
@@ -119,7 +119,7 @@ class DialPlan:
         """Remove a discovered node."""
         self._found.pop(node_id, None)
 
-    # --- schedule ----------------------------------------------------------------------------------------
+    # --- dial schedule -----------------------------------------------------------------------------------
 
     def due(self, now: float, busy: Container[bytes], free: int) -> Iterator[Enode]:
         """Yield the nodes to dial now: static peers and validators that are due, and up to `free` other nodes."""

@@ -48,7 +48,9 @@ V = TypeVar("V")
 
 
 class FloodGuard:
-    """Rate limits and recent callers. All tables are bounded and evict their oldest entry first."""
+    """Limits inbound handshakes during a flood, by rate limits and by the callers seen recently. All tables are bounded
+    and evict their oldest entry first.
+    """
 
     __slots__ = (
         "_accepted",
@@ -139,7 +141,7 @@ class FloodGuard:
 
 
 def _take(allowance: TokenBucket, now: float) -> bool:
-    """Take one token if one is available."""
+    """Take one token of a rate limit. Returns False if no token is available."""
     return allowance.left(now) >= 1 and allowance.spend(1, now)
 
 

@@ -98,7 +98,7 @@ _PINGED = Pinged()
 
 
 class Session:
-    """State of one connection."""
+    """The p2p protocol state of one connection."""
 
     __slots__ = (
         "_frames",
@@ -138,12 +138,14 @@ class Session:
 
     @property
     def has_more(self) -> bool:
-        """Whether `receive` stopped at its limit. A call of `receive` without data then continues."""
+        """Whether `receive` stopped at its limit of events. The next call of `receive`, even without data, then yields
+        more events.
+        """
         return bool(self._ready)
 
     @property
     def buffered(self) -> int:
-        """Received bytes of an incomplete message."""
+        """Number of received bytes of an incomplete message."""
         return len(self._partial) if self._frames is None else self._frames.buffered
 
     def take_output(self) -> bytes:

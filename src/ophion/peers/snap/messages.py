@@ -126,7 +126,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def response_id(payload: bytes, code: Code) -> int:
-    """Return the request id of a response. The rest is not decoded."""
+    """Return the request id of a response, without decoding its other fields."""
     is_list, start, end = rlp.head(payload, 0)
     if not is_list or end != len(payload):
         raise RlpError(f"{code.label}: not a list", 0)
@@ -170,7 +170,7 @@ def _hash(encoded: bytes, code: Code) -> Hash32:
 
 
 def _key(encoded: bytes, default: Hash32, code: Code) -> Hash32:
-    """Decode a bound of a storage range. An empty string stands for `default`."""
+    """Decode a bound of the requested storage range. An empty string stands for `default`."""
     item = rlp.decode(encoded, 0)
     return default if item == b"" else block_hash(item, code.label)
 

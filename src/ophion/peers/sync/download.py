@@ -72,12 +72,12 @@ class Download:
         self._last_asked: dict[EthPeer, int] = {}
         self._request_count = 0
         self._without_bodies: set[EthPeer] = set()
-        """Helpers that lack the bodies of this chain."""
+        """Peers without the bodies of the target's chain. This cycle requests no more bodies from them."""
         self._failures = 0
         self._is_importing = False
         self._is_asking_for_posts = False
         self._headers_ahead = 0
-        """Number of received headers that are not in the queue yet."""
+        """Number of received headers that are not in the body queue yet."""
         self._in_order = asyncio.Lock()
         self._running = 0
         """Number of running requests and imports."""
@@ -206,7 +206,7 @@ class Download:
             self._headers_ahead -= len(linked)
 
     async def _request_stretch(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
-        """Request one range of headers. A helper may send the headers in several responses."""
+        """Request one range of headers. A peer other than the target may send the headers in several responses."""
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
             return headers
@@ -304,7 +304,9 @@ class Download:
         self._last_asked[peer] = self._request_count
 
     def _failed(self, peer: EthPeer) -> None:
-        """Count a failed request. Raises `RequestFailed` when the target has left or too many requests failed."""
+        """Count a failed request. Raises `RequestFailed` if the target has disconnected, or if too many requests in a
+        row failed.
+        """
         self._failures += 1
         if not self._target.peer.is_open or self._failures >= _MAX_FAILURES:
             raise RequestFailed(_WHAT, f"{peer!r} does not respond")

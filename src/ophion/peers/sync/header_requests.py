@@ -87,7 +87,7 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: Stretch) -> None:
-        """Queue a failed header range again, in front of all other ranges."""
+        """Queue a header range again after its request failed, in front of all other ranges."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-MOST: Final = 2
+MAX_RUNNING: Final = 2
 
 
 class LargeRequests:
     """Admits a few large requests at a time."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_RUNNING) -> None:
         self._most = most
         self._waiting: deque[Callable[[], None]] = deque()
         self._running = 0

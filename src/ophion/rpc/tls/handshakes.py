@@ -21,7 +21,7 @@ from ophion.runtime.eager_coroutine import driven
 from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
 from ophion.runtime.fair_scheduler import FairScheduler
 
-MOST: Final = 256
+MAX_PENDING: Final = 256
 """Maximum number of handshakes that wait for the client. Queued handshakes, which wait for this node, do not count."""
 _MAX_QUEUED: Final = 2048
 _HANDSHAKE_TIMEOUT_S: Final = 10.0
@@ -49,7 +49,7 @@ class Handshakes:
         context: ssl.SSLContext,
         factory: Callable[[], asyncio.BaseProtocol],
         scheduler: FairScheduler,
-        most: int = MOST,
+        most: int = MAX_PENDING,
         service: str = "",
     ) -> None:
         """Create the handshakes of one service. `service` is the name of the service in the log."""
