@@ -27,7 +27,7 @@ class PortMapping:
         self._gateway: Gateway | None = None
 
     async def ask(self) -> str | None:
-        """Map the port on the router. Returns the router's external address, or None after a failure, which is logged."""
+        """Map the port on the router. Returns the router's external address, or None after a logged failure."""
         gateway = await find_gateway(self._interface, self._search_address)
         if gateway is None:
             log.warning("no UPnP gateway answered; the advertised address is unchanged. Check --nat-method")

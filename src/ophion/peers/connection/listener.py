@@ -27,7 +27,7 @@ _RETRY_S: Final = 1.0
 
 
 class Listener:
-    """Accepts TCP connections of peers and passes each socket to a callback. Runs on the event loop; not thread-safe."""
+    """Accepts TCP connections and passes each socket to a callback. Runs on the event loop; not thread-safe."""
 
     def __init__(
         self,

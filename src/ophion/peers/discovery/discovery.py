@@ -319,7 +319,7 @@ class Discovery:
         return self._ask(enode, ping, Kind.PONG)
 
     def _ask(self, enode: Enode, packet: Packet, answer: Kind) -> _Request | None:
-        """Send a request, or return the open request of the same type to this node. None if too many requests are open."""
+        """Send a request, or return the open request of the same type to this node. None if too many are open."""
         key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:
             return known
