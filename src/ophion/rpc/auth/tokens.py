@@ -43,7 +43,7 @@ class Claims(Struct, frozen=True):
 
 
 class TokenReader:
-    """Reads tokens of one issuer."""
+    """Verifies and decodes the tokens of one issuer."""
 
     def __init__(self, key: Any, algorithm: JwtAlgorithm) -> None:
         self._key = key
@@ -107,7 +107,7 @@ class TokenIssuer(TokenReader):
         return revocations is None or revocations.admits(claims.username, claims.permissions, claims.issued_at)
 
     def note(self, users: Mapping[str, User], now: float) -> None:
-        """Replace the users; tokens of removed or changed users end immediately."""
+        """Replace the known users. Tokens of removed or changed users end immediately."""
         if self._revocations is not None and self._revocations.note(users, now):
             for look in tuple(self.changed):
                 look()

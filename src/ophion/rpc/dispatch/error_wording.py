@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class ErrorWording(Enum):
-    """Values of `--rpc-error-wording`."""
+    """Values of `--rpc-error-wording`: which client's error texts and codes the node uses."""
 
     ORIGINAL = "original"
     """The error texts of json-rpc.md 2."""

@@ -26,7 +26,9 @@ class LargeRequests:
         return self._running + len(self._waiting)
 
     def enter(self, begin: Callable[[], None]) -> None:
-        """Call `begin` now, or when a running request leaves. Each request that has begun must call `leave`."""
+        """Call `begin` now, or when a running request calls `leave`. Each request that has begun must call `leave` at
+        its end.
+        """
         if self._running < self._most:
             self._running += 1
             begin()

@@ -70,7 +70,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     """Authentication; None if no token is required."""
     tls: ssl.SSLContext | None = None
     origins: tuple[str, ...] = ()
-    """Origins of web pages that may call this service (CORS)."""
+    """Origins of web pages that may call this service from a browser (CORS)."""
     shared: SharedResources = field(default_factory=SharedResources)
     heavy: LargeRequests = field(default_factory=LargeRequests)
 

@@ -25,7 +25,7 @@ SubmitTransaction: TypeAlias = Callable[[Arrival[list[Admission]]], None]
 
 
 class ServiceContext(Protocol):
-    """The part of the context that binding needs: available services and native fast paths."""
+    """The part of `RpcContext` that binding a method needs: available services and native fast paths."""
 
     def provides(self, service: str) -> bool: ...
     def latest_read(self, name: str) -> LatestRead: ...
@@ -92,7 +92,7 @@ class MethodTable(dict[str, BoundMethod]):
 
 
 def bind(name: str, spec: MethodSpec, context: ServiceContext, groups: Collection[str], transport: str) -> BoundMethod:
-    """Bind one name of a method, or the error for a method that this transport does not offer."""
+    """Bind one name of a method to its handler, or to an error if this transport does not offer the method."""
     if is_enabled(spec, context, groups, transport):
         bound = _bound(spec, context)
         return bound if spec.alias_error is None or name == spec.name else _with_errors(bound, spec.alias_error)
@@ -110,7 +110,7 @@ def is_enabled(spec: MethodSpec, context: ServiceContext, groups: Collection[str
 
 
 def is_offered(spec: MethodSpec, groups: Collection[str], transport: str) -> bool:
-    """Whether a transport offers a method, without checking that the needed services exist."""
+    """Whether a transport offers a method if all services that the method needs exist."""
     if transport not in spec.transports:
         return False
     if spec.transports == {WEBSOCKET} and spec.group == "eth":
@@ -133,7 +133,7 @@ def _bound(spec: MethodSpec, context: ServiceContext) -> BoundMethod:
 
 
 def _with_errors(bound: BoundMethod, reword: Callable[[OphionError], OphionError]) -> BoundMethod:
-    """Return the same method with reworded errors."""
+    """Return the same method, whose errors are replaced by `reword`."""
 
     async def awaited(result: Awaitable[Any]) -> Any:
         try:

@@ -142,7 +142,7 @@ def _specs_in(module: ModuleType) -> Iterator[MethodSpec]:
 
 
 class _Names(Collection[str]):
-    """The names of a registry that a node knows. A membership test imports only as many files as it needs.
+    """The method names that a node knows. A membership test imports only as many method files as it needs.
 
     Only a development node knows the names of cheat codes, because tools detect other clients by these names.
     """

@@ -122,7 +122,7 @@ def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dic
 def unsigned_transaction(
     transaction: UnsignedTransaction, sender: Address | None, hash: Hash32, signature: Signature
 ) -> dict[str, Any]:
-    """Return an unsigned transaction as a JSON object. A fee key that the transaction type lacks is null."""
+    """Return an unsigned transaction as a JSON object. Fees that its transaction type does not have are null."""
     kind = transaction.type
     price, has_fees = transaction.gas_price, kind >= DYNAMIC_FEE
     parity, chain_id = signature[64], transaction.chain_id
@@ -177,7 +177,7 @@ def checksum_address(address: Address) -> str:
 
 
 def pool_entry(item: PooledTransaction) -> dict[str, Any]:
-    """Return one entry of `txpool_clientTransactions`. The time has no trailing zeros."""
+    """Return one entry of `txpool_clientTransactions`. The arrival time has no trailing zeros."""
     arrived = datetime.fromtimestamp(item.added_at, UTC)
     fraction = f".{arrived.microsecond:06d}".rstrip("0").rstrip(".")
     return {

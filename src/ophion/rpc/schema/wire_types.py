@@ -29,7 +29,7 @@ _NULL: Final = b"null"
 
 
 class Wire(Struct, frozen=True, eq=False):
-    """One wire type, used by the registry, the OpenRPC document and the pages in docs/rpc."""
+    """One wire type of parameters or results, with decoder, encoder, JSON schema and description."""
 
     name: str
     description: str

@@ -22,7 +22,7 @@ MAX_INLINE_SLOTS: Final = 16
 _PORTION: Final = 256
 
 NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]
-"""Slots, each with the key that the response shows."""
+"""Storage slots to prove, each with the key that the response shows."""
 
 
 def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) -> bytes:

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Handler)
 
 _MAX_BITS = 256
 _MAX_TIME_BITS = 40
-"""Limit of one time value in bits. The sum of all values must fit a timestamp of 64 bits."""
+"""Limit of one time value in bits. The sum of several time values must fit a timestamp of 64 bits."""
 _GROUPS = ("anvil", "evm", "hardhat")
 
 

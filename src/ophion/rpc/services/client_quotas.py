@@ -12,7 +12,7 @@ MEBIBYTE: Final = 2**20
 
 
 class ClientQuotas:
-    """Number and total bytes of one kind of object, per client."""
+    """Counts the objects of one kind (such as filters) and their bytes, per client."""
 
     def __init__(self, max_count: int, max_count_per_client: int, max_bytes: int, max_bytes_per_client: int) -> None:
         self._max_count = max_count

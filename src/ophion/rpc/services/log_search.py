@@ -22,7 +22,7 @@ from ophion.rpc.services.log_query import LogQuery
 NOTHING = b"[]"
 _FEW_BLOCKS: Final = 16
 _LOG_MEMBER: Final = b'"logIndex":'
-"""A member that each log has once."""
+"""The JSON key that each log has once. Its occurrences in a result are the number of logs."""
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
@@ -75,7 +75,7 @@ async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> byt
 
 
 def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
-    """Whether searching a range takes less time than starting a thread."""
+    """Whether searching a block range takes less time than a switch to a worker thread."""
     if last - first >= _FEW_BLOCKS:
         return False
     headers = [ctx.queries.header(number) for number in range(first, last + 1)]

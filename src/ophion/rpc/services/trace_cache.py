@@ -18,7 +18,7 @@ MAX_RECENT_BLOCKS: Final = 256
 """Number of newest blocks whose traces are stored. An indexer that reads older blocks requests each trace only once."""
 _MAX_BYTES: Final = 32 * 1024 * 1024
 _MAX_SHARE: Final = 4
-"""Divisor of the cache size: one trace may take at most a quarter of the cache."""
+"""Divisor of the cache size: a single trace may take at most a quarter of the cache."""
 
 TraceKey: TypeAlias = tuple[Hash32, bytes]
 """Hash of the block and kind of the trace."""

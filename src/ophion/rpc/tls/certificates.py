@@ -73,7 +73,7 @@ def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
 
 @contextmanager
 def _using(path: Path) -> Iterator[None]:
-    """Turn errors into a `ConfigError` that names the file."""
+    """Turn an error that occurs while a file is used into a `ConfigError` that names the file."""
     try:
         yield
     except (OSError, ValueError) as error:  # this tuple includes ssl.SSLError, which is an OSError

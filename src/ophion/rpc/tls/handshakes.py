@@ -83,7 +83,9 @@ class Handshakes:
         self._pending.pop(handshake, None)
 
     def line_up(self, handshake: _PendingHandshake) -> bool:
-        """Queue a handshake if the time slice is used up. Returns False if the handshake may start now."""
+        """Queue a handshake if the time slice is used up. Returns False if the handshake is not queued and may start
+        now.
+        """
         if not self._queue and not self._scheduler.is_over:
             self._scheduler.spend(_HANDSHAKE_COST_S)
             return False
@@ -109,7 +111,7 @@ class Handshakes:
             self._scheduler.wait(self)
 
     async def secured(self, transport: asyncio.Transport, handshake: _PendingHandshake) -> asyncio.Transport | None:
-        """Run the handshake. Returns the encrypted transport, or None if the handshake fails."""
+        """Run a TLS handshake. Returns the encrypted transport, or None if the handshake fails."""
         loop = asyncio.get_running_loop()
         self.begun += 1
         try:

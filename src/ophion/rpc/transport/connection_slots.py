@@ -21,8 +21,8 @@ UNAUTHENTICATED: Final = 2e9
 BUSY: Final = -1.0
 """Idleness value of a connection that waits for an answer from this node. Such a connection is never evicted."""
 _EVICTION_FRACTION: Final = 8
-"""Divisor: one scan selects an eighth of all connections for eviction, because a scan for each new connection is too
-slow.
+"""Divisor: one scan selects an eighth of all connections for the next evictions, because a scan for each new connection
+would be too slow.
 """
 
 

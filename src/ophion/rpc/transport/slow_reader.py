@@ -13,7 +13,7 @@ MIN_BYTES: Final = 128 * 1024
 
 
 _MIN_UNREAD_BYTES: Final = 128 * 1024
-"""Unread bytes that every slow reader may have, however many slow readers there are."""
+"""Unread bytes that every slow reader may leave, however many slow readers there are."""
 
 
 def unread_capacity(max_bytes: int, max_bytes_in_all: int, slow_readers: int) -> int:

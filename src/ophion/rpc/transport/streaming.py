@@ -58,7 +58,7 @@ class Streams:
 
 
 class Source(Protocol):
-    """Produces the pieces of a result. `next` may block."""
+    """Produces the pieces of a result. `next` may block, so it runs in a worker thread."""
 
     def next(self) -> bytes | None: ...
     def close(self) -> None: ...
@@ -122,7 +122,7 @@ class Pieces(Protocol):
 
 
 class Body(Pieces, Protocol):
-    """Pieces of an answer that can also be collected into one result."""
+    """Pieces of an answer that can also be collected into one result, for a batch or HTTP/1.0."""
 
     @property
     def max_bytes(self) -> int:
@@ -152,7 +152,7 @@ class StreamedAnswer(Struct, frozen=True):
 
 
 class Bare(Struct, frozen=True):
-    """An answer without text before or after its pieces."""
+    """An answer of pieces only, without JSON-RPC envelope around them."""
 
     body: Pieces
     head: bytes = b""

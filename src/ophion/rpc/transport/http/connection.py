@@ -50,7 +50,9 @@ _OUT_OF_MEMORY: Final = Response(503, (failure(NULL, TOO_MANY_BYTES()),), JSON, 
 _HALF_CLOSED_TIMEOUT_S: Final = 2.0
 """Time for which answers are still sent to a client that has closed its sending side."""
 _UNREAD_IDLENESS_S: Final = 1.0
-"""Minimum idleness of a client that does not read its answers, so that this client is evicted before active clients."""
+"""Minimum idleness in seconds of a client that does not read its answers. Such a client is evicted before active
+clients.
+"""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
 """A connection with a single open request below this size is not reported to the memory budget."""
 _MAX_LONE_HEAD_BYTES: Final = 4 * 1024
@@ -89,7 +91,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_reading = True
         self._is_in_budget = False
 
-    # --- called by the loop ----------------------------------------------------------------------
+    # --- called by the event loop ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -266,12 +268,14 @@ class HttpConnection(asyncio.Protocol):
             self.state = READY
 
     def relay(self, reply: DirectReply, size: int) -> None:
-        """Wait for an answer that is copied to the client unchanged (gateway/fast_path.py)."""
+        """Wait for the answer of another server, which a gateway copies to the client unchanged
+        (gateway/fast_path.py).
+        """
         self.activity.was_active, self.state = True, RELAYING
         self.answers.expect(reply, size)
 
     def relayed(self, answer: bytes) -> None:
-        """Copy the answer of a relay to the client."""
+        """Send the client the answer of the other server, for which `relay` waits."""
         self.answers.delivered()
         self.transport.write(answer)
         if self.state is RELAYING:
@@ -280,7 +284,7 @@ class HttpConnection(asyncio.Protocol):
             self._settle()
 
     def queue_relay(self) -> None:
-        """Move the answer of a relay to the response queue, because the answer is not plain."""
+        """Move the answer for which `relay` waits to the response queue, because it cannot be copied unchanged."""
         self.answers.queue_direct()
         self._settle()
 

@@ -49,7 +49,7 @@ class _Slot(Struct, eq=False):
     parts: tuple[Piece, ...] | None = None
     stream: Flow | None = None
     frame: Callable[[bytes, bool], tuple[bytes, ...]] = chunk
-    """Encodes the pieces of the stream for the wire."""
+    """Encodes the pieces of the streamed answer: as HTTP chunks, or without framing."""
     kept: Whole | None = None
     """The part of a complete answer that is not compressed yet."""
     is_bare: bool = False
@@ -177,7 +177,7 @@ class Answers:
 
     @property
     def accepts_more(self) -> bool:
-        """Return whether the client may send another request before these answers are written."""
+        """Return whether the client may send another request before its open requests are answered."""
         return len(self) < self._max_open and self.weight < _MAX_PIPELINED_BYTES
 
     @property
@@ -229,7 +229,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Queue bytes that are not an answer, after all answers queued earlier."""
+        """Queue bytes that are not an answer, such as `100 Continue`, after all answers queued earlier."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:

@@ -35,7 +35,7 @@ class WebSocketLimits(Struct, frozen=True):
 
 
 class MessageHandler(Protocol):
-    """Answers the messages of a service; independent of sockets."""
+    """Answers the messages of a service, and does not use sockets."""
 
     @property
     def handle(self) -> Callable[..., Reply]:
