@@ -190,8 +190,7 @@ async def eth_create_access_list(
     block: BlockParam = BlockTag.LATEST,
     state_overrides: StateOverridesParam = None,
 ) -> AccessListResult:
-    """Returns the accounts and slots that a call accesses as an access list, and the gas that the call uses with that
-    list.
+    """Returns the access list of a call: the accounts and slots that it accesses; and the gas it uses with that list.
 
     For a failed call, the result has the access list and the reason in `error`.
     """

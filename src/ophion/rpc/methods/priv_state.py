@@ -83,8 +83,9 @@ async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam
 
 @method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
-    """Return the flat trace of a private transaction by the hash of its privacy marker transaction; null without a
-    receipt.
+    """Return the flat trace of a private transaction by the hash of its privacy marker transaction.
+
+    Null if this node has no receipt of the private transaction.
     """
     privacy = private(ctx)
     found = await privacy.receipt(hash)
