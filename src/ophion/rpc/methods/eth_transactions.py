@@ -190,7 +190,7 @@ async def eth_create_access_list(
     block: BlockParam = BlockTag.LATEST,
     state_overrides: StateOverridesParam = None,
 ) -> AccessListResult:
-    """Returns the access list of a call: the accounts and slots that it accesses; and the gas it uses with that list.
+    """Returns the accounts and slots that a call accesses (its access list), and the gas that it uses with this list.
 
     For a failed call, the result has the access list and the reason in `error`.
     """
