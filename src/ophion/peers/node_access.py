@@ -53,7 +53,7 @@ class NodeAccess:
         """The discovery protocol. None if discovery is disabled."""
 
     def forget(self, node_id: bytes) -> None:
-        """Forget a static peer that was removed."""
+        """Forget that a static peer was refused, because the peer was removed."""
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
@@ -74,7 +74,7 @@ class NodeAccess:
         return refusal is None
 
     def may_dial(self, enode: Enode) -> bool:
-        """Whether the dialer may dial a node."""
+        """Whether the dialer may dial a node, by subnets, bans and permissions."""
         now = self._clock.monotonic()
         if not is_within(enode.ip, self._settings.subnets) or self._admission.is_banned(enode.node_id, now):
             return False

@@ -94,7 +94,7 @@ class Peer:
         self.id = hello.node_id
         """The 64-byte public key, proven in the handshake."""
         self.address = address_of(hello.node_id)
-        """Address of the node key."""
+        """Ethereum address that belongs to the node key."""
         self.validator_address = self.address
         """Address of the validator that the node acts for. Differs from `address` if the validator has its own key."""
         self.hello = hello
@@ -116,7 +116,7 @@ class Peer:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages can still be sent."""
+        """Whether messages can still be sent to the peer."""
         return self._link.is_open
 
     @property

@@ -175,8 +175,8 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer and disconnect the node. Returns False if the node was not a static peer; also
-        disconnects such a node.
+        """Remove a static peer and disconnect the node. If the node was not a static peer, returns False, but
+        disconnects the node too.
         """
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
@@ -368,7 +368,7 @@ class PeerService:
             connection.finish()
 
     def joined(self, connection: Connection, peer: Peer) -> None:
-        """Register an accepted peer."""
+        """Add an accepted peer to the table of peers."""
         self.pending.leave(connection)
         self._inbound.flood_guard.accepted(peer.id)
         self._by_peer[peer] = connection

@@ -64,7 +64,7 @@ class Channel:
 
     @property
     def has_unread(self) -> bool:
-        """Whether received bytes wait to be processed."""
+        """Whether some received bytes are not processed yet."""
         return bool(self._inbox) or self.session.has_more
 
     def receive(self, data: bytes) -> None:
@@ -129,7 +129,7 @@ class Channel:
             self.transport.write(data)
 
     def resume_writing(self) -> None:
-        """Record that the transport accepts bytes again."""
+        """Record that the transport of the socket accepts bytes again."""
         self.is_writing_paused = False
         self._stuck_at = 0
 

@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether messages can still be sent."""
+        """Whether messages can still be sent to the peer."""
         return self._ending is None
 
     @property
@@ -366,7 +366,7 @@ class Connection(asyncio.Protocol):
     # --- disconnect ---------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
-        """End this connection after an error in handling its bytes."""
+        """End this connection after an error in handling received bytes."""
         reason, text, can_send = failure_of(error, self.peer or self.remote)
         self._end(reason, text, by_us=True, can_send=can_send)
 
@@ -388,7 +388,7 @@ class Connection(asyncio.Protocol):
         self._channel.abort()
 
     def finish(self) -> None:
-        """Detach the connection from its sub-protocols and from the connection manager. Further calls do nothing. The
+        """Detach the connection from its sub-protocols and from the connection manager. A second call does nothing. The
         manager calls this when a newer connection to the same node replaces this connection.
         """
         if self._is_finished:

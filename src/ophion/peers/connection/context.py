@@ -35,7 +35,7 @@ class ConnectionManager(Protocol):
 
 
 class Ending(NamedTuple):
-    """How a connection ended: the reason, and which node ended it."""
+    """How a connection ended: the disconnect reason, and which node ended the connection."""
 
     reason: DisconnectReason
     by_us: bool

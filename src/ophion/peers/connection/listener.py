@@ -57,7 +57,7 @@ class Listener:
         self._loop.add_reader(self._socket.fileno(), self._on_ready)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the TCP port for peers."""
         if self._timer is not None:
             self._timer.cancel()
         if self._socket.fileno() >= 0:

@@ -26,7 +26,7 @@ class PeerLiveness:
         self.is_pinged = self.is_probed = False
 
     def extend(self, now: float) -> None:
-        """Give the peer one more idle period after a stall of this process. The caller then sends a Ping."""
+        """Give the peer one more idle period after a stall of this process. The caller then pings the peer."""
         self.received_at = self.message_at = max(self.received_at, now - self._timing.idle)
         self.is_pinged = True
 

@@ -16,7 +16,7 @@ class Host(Protocol):
     """Receives the events of sockets that wait for their first message."""
 
     def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
-        """Called with the complete auth message, including its size prefix."""
+        """Called when the auth message is complete. `auth` includes the size prefix of the message."""
 
     def went(self, waiting: PreHandshake) -> None:
         """Called when the socket is closed."""

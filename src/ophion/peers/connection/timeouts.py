@@ -37,7 +37,7 @@ class StageTimer:
     def __init__(self) -> None:
         self._handle: asyncio.TimerHandle | None = None
         self.due_at = 0.0
-        """Monotonic time at which the timer should fire. It fires later if this process is stalled."""
+        """Monotonic time at which the timer should fire. The timer fires later if this process is stalled."""
 
     def arm(self, loop: asyncio.AbstractEventLoop, due_at: float, seconds: float, fire: Callable[[], None]) -> None:
         """Call `fire` once after the given seconds. Replaces an earlier timer."""

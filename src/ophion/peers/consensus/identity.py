@@ -45,7 +45,7 @@ def identity_digest(genesis: Hash32, node_id: bytes) -> Hash32:
 
 
 class IdentityProtocol:
-    """The sub-protocol vid. All nodes of a BFT network offer it; nodes with a separate validator key send a proof."""
+    """The sub-protocol vid. All nodes of a BFT network offer vid; nodes with a separate validator key send a proof."""
 
     def __init__(
         self, validators: Validators, genesis: Hash32, node_id: bytes, validator_key: DigestSigner | None
@@ -71,7 +71,7 @@ class IdentityProtocol:
 
 
 class IdentityPeer:
-    """The sub-protocol vid/1 on one connection."""
+    """The sub-protocol vid (any version) on one connection."""
 
     def __init__(self, peer: Peer, protocol: IdentityProtocol) -> None:
         self._peer = peer
@@ -101,7 +101,7 @@ class IdentityPeer:
         protocol.validators.identified(peer, validator)
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer, because both messages of this protocol are small."""
+        """Disconnect a peer that sends an oversized message, because proofs and reports are small."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{NAME} message {code} of {size} bytes")
 
     def closed(self) -> None:

@@ -55,7 +55,7 @@ class _Reporter(Struct):
     sending: TokenBucket
     links: frozenset[Address] = frozenset()
     sent: bytes = b""
-    """The last report to this peer."""
+    """The last report of connections that this node sent to the peer."""
 
 
 class ValidatorLinks:
@@ -88,7 +88,7 @@ class ValidatorLinks:
         self._report_after(NEW_DELAY_S)
 
     def detach(self, peer: Peer) -> None:
-        """Remove a disconnected peer."""
+        """Remove a disconnected peer and its reports."""
         if self._reporters.pop(peer, None) is not None:
             self._on_change()
 

@@ -27,7 +27,7 @@ class ValidatorNodes:
         return self._validators.get(node, node)
 
     def has_nodes(self, validator: Address) -> bool:
-        """Whether nodes with other node keys act for a validator."""
+        """Whether the validator has nodes whose node key is not the validator key."""
         return validator in self._nodes
 
     def connected(self, node: Address, validator: Address) -> bool:

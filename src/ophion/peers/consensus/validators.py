@@ -35,8 +35,8 @@ _MAX_KEPT: Final = 4
 """
 _RELAY_DELAY_S: Final = 0.25
 _DELAY_PER_VALIDATOR_S: Final = 0.025
-"""Seconds per validator of the set before a proposal is relayed to validators that are connected to its author. The
-votes of a large set take longer to arrive.
+"""Delay before a proposal is relayed to validators that are connected to its author, in seconds per validator of the
+set. The votes of a large set take longer to arrive.
 """
 _MAX_PROPOSALS: Final = 8
 
@@ -61,7 +61,7 @@ class Validators:
         self.links = ValidatorLinks(
             clock, self._linked_nodes, self._is_node_of_validator, self._forget_targets, self._on_lost_links
         )
-        """The reported connections between validators."""
+        """To which validators each peer is connected, as the peers report."""
         self._driver = driver
         driver.inbox.malformed = self._blame
         self._clock = clock
@@ -69,12 +69,14 @@ class Validators:
         self._connections: dict[tuple[str, Address], list[_ValidatorPeer]] = {}
         """Connections by protocol variant and validator. Several nodes may act for one validator."""
         self._voted: OrderedDict[Hash32, set[Address]] = OrderedDict()
-        """Validators that voted on a proposal, by the digest of the proposal. These validators need no relayed copy."""
+        """Validators that voted on a proposal, by the digest of the proposal. Such validators need no relayed copy of
+        the proposal.
+        """
         self._relayed: dict[Address, deque[BftMessage]] = {}
         """The latest messages of each author, without large proposals."""
         self._targets: dict[Address, list[_ValidatorPeer]] = {}
-        """By author: the connections to validators that have reported no connection to the author. Messages of the
-        author are relayed to them.
+        """By author: the connections to validators that have reported no connection to the author. This node relays
+        messages of the author to these validators.
         """
         self._targets_of: frozenset[Address] = frozenset()
         """The validator set for which `_targets` is valid."""
@@ -100,7 +102,7 @@ class Validators:
         return self._driver.period_s
 
     def came(self, peer: Peer, variant: str, capability: str) -> None:
-        """Add a connected peer."""
+        """Add a peer whose consensus sub-protocol has started."""
         self._connections.setdefault((variant, peer.validator_address), []).append(_ValidatorPeer(peer, capability))
         self._forget_targets()
         self.links.gained()
@@ -108,7 +110,7 @@ class Validators:
             self._driver.connected(peer.validator_address)
 
     def left(self, peer: Peer, variant: str) -> None:
-        """Remove a disconnected peer. Its validator may have other connections."""
+        """Remove a disconnected peer. The peer's validator may have other connections."""
         address = peer.validator_address
         connections = self._connections.get((variant, address), [])
         left = [connection for connection in connections if connection.peer is not peer]
@@ -227,8 +229,8 @@ class Validators:
             later(delay_s, self._relay_unvoted, proposal, others - unreached)
 
     def _relay_unvoted(self, proposal: Proposal, validators: Collection[Address]) -> None:
-        """Relay a proposal to those of `validators` that have not voted on it. Does nothing if the height is
-        decided.
+        """Relay a proposal to those of `validators` that have not voted on it. Does nothing if consensus at the height
+        of the proposal is reached.
         """
         if self._driver.current_height <= proposal.height:
             voters = self._voted.get(proposal.block.digest, ())

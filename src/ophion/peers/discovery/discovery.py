@@ -90,7 +90,7 @@ class ChainMark(Struct, frozen=True):
 
 
 class DiscoveryContext(Struct, frozen=True):
-    """Callbacks that discovery needs."""
+    """Callbacks that `Discovery` uses to send packets, check rules and report nodes."""
 
     send: Callable[[bytes, Address], None]
     offer: Callable[[Enode], None]
@@ -152,7 +152,7 @@ class Discovery:
         """Received packets by type. The type `bad` counts undecodable and expired packets."""
         self.sent_count: Counter[str] = Counter()
         self.asked_count: Counter[str] = Counter()
-        """Sent requests by type."""
+        """Number of sent requests by type."""
         self.repeated_count: Counter[str] = Counter()
         """Number of requests that repeat an unanswered request of the same type to the same node."""
         self._silent: dict[_Key, None] = {}
@@ -169,7 +169,7 @@ class Discovery:
         self._update_record()
 
     def forget(self, node_id: bytes) -> None:
-        """Remove a node from the table. The node is added again when it answers."""
+        """Remove a node from the routing table. A later response of the node adds the node again."""
         self.buckets.remove(node_id)
         self._suitable.pop(node_id, None)
         self._failures.pop(node_id, None)
@@ -229,7 +229,7 @@ class Discovery:
     # --- requests --------------------------------------------------------------------------------------
 
     async def ping(self, enode: Enode) -> bool:
-        """Ping a node; returns whether it answered."""
+        """Ping a node. Returns whether the node answered."""
         request = self._ask_for_pong(enode)
         if request is None:
             return False
@@ -239,7 +239,9 @@ class Discovery:
         return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
-        """Remove nodes that the rules no longer permit. After a removal, also drop all endpoint proofs."""
+        """Remove the nodes that permissions or bans now forbid from the routing table. After a removal, also drop all
+        endpoint proofs.
+        """
         dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
         for enode in dropped:
             self.forget(enode.node_id)

@@ -87,7 +87,7 @@ class BlockGossip:
         self.sent = 0
         """Number of blocks sent in full, for metrics."""
         self.dropped = 0
-        """Number of full blocks dropped because their sender had used up its quota."""
+        """Number of blocks sent in full that were dropped, because the sender had used up its quota."""
         self._chain = chain
         self._importer = importer
         self._peers = peers
@@ -100,9 +100,9 @@ class BlockGossip:
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
-        """Held blocks, by the hash of their missing parent."""
-        self._foreign = RecentHashes(_FOREIGN)
         """Blocks that wait for a missing parent, by the hash of the parent."""
+        self._foreign = RecentHashes(_FOREIGN)
+        """Hashes of blocks from peers. This node does not announce such blocks as own blocks."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
         """Called for announced headers that do not follow the rules of this node."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._held.__contains__, is_member)
@@ -338,7 +338,9 @@ class BlockGossip:
         self._announce_hash(block.header)
 
     def _pass_on(self, block: ChainBlock) -> None:
-        """Send a block in full to peers that may not have it."""
+        """Send a block in full to the peers that may not have the block. In a large network, only a random sample of
+        these peers gets the block.
+        """
         header, peers = block.header, list(self._peers)
         holders = self._holders(header)
         receivers = [

@@ -127,7 +127,7 @@ class Status(Struct, frozen=True):
     latest: int | None = None
     """Number of the best block. Not sent before eth/69."""
     earliest: int = 0
-    """First block whose body the node has."""
+    """Number of the first block whose body the node has."""
 
 
 class BlockRange(Struct, frozen=True):
@@ -235,7 +235,7 @@ def decode_new_hashes(payload: bytes) -> list[tuple[Hash32, int]]:
 
 
 def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
-    """Encode NewBlock from an encoded block."""
+    """Encode a NewBlock message from an encoded block and the total difficulty."""
     return rlp.list_of((block, rlp.encode_int(total_difficulty)))
 
 

@@ -171,7 +171,7 @@ class EthPeer:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{Code(code).label} of {size} bytes")
 
     def closed(self) -> None:
-        """Handle the end of the connection."""
+        """Fail the open requests after the connection has ended, and report the end to the host."""
         self.requests.close()
         if self.is_ready:
             self._host.left(self)

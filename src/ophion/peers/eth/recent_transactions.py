@@ -52,7 +52,7 @@ class RecentTransactions:
         self._seen.discard(hash)
 
     def clear(self) -> None:
-        """Remove all transactions."""
+        """Forget all recent transactions."""
         self._seen.clear()
         self._refused.clear()
 

@@ -82,7 +82,9 @@ class RequestHandler:
             self._is_running = self._peer.spawn(self._answer_all())
 
     def _reader(self, code: Code, body: bytes) -> tuple[Callable[[], bytes], bool]:
-        """Return the function that reads the response, and whether it is fast enough for the event loop."""
+        """Return the function that reads the response to a request, and whether this function is fast enough for the
+        event loop.
+        """
         if code is Code.GET_BLOCK_HEADERS:
             request = GetHeaders.decode(body)
             return (lambda: self._answers.headers(request)), request.limit <= _FEW_HEADERS and request.skip == 0

@@ -44,11 +44,11 @@ class ResponseReader:
                 return found
 
     def bodies(self, hashes: list[Hash32]) -> bytes:
-        """Return the bodies of these blocks, up to the first missing block."""
+        """Return the bodies of the blocks with these hashes, up to the first missing block."""
         return _bounded(_until_missing(hashes, self._body), MAX_BODIES)
 
     def receipts(self, hashes: list[Hash32], with_bloom: bool) -> bytes:
-        """Return the receipts of these blocks, up to the first missing block."""
+        """Return the receipts of the blocks with these hashes, up to the first missing block."""
         one = wrapped if with_bloom else _receipt_without_bloom
 
         def of_block(block: Hash32) -> bytes | None:
@@ -118,7 +118,7 @@ def _until_missing(hashes: list[Hash32], read: Callable[[Hash32], bytes | None])
 
 
 def _bounded(items: Iterable[bytes], max_items: int) -> bytes:
-    """Encode the first items as a list, within the limits of one message."""
+    """Encode the first items as a list, within the item limit and the size limit of one message."""
     chosen: list[bytes] = []
     size = 0
     if max_items > 0:

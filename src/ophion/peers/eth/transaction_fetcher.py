@@ -41,7 +41,7 @@ class _PendingTransaction(Struct):
     """An announced transaction that has not arrived."""
 
     kind: int | None
-    """The announced transaction type."""
+    """The announced transaction type; None if it is unknown."""
     size: int
     due: float
     announcers: list[EthPeer]
@@ -128,7 +128,7 @@ class TransactionFetcher:
         self._schedule()
 
     def clear(self) -> None:
-        """Drop all announcements."""
+        """Drop all announcements of transactions."""
         self._pending.clear()
         self._queue.clear()
         for announcer in self._announcers.values():

@@ -50,7 +50,7 @@ MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
 """Transactions above this size in bytes are announced by hash only."""
 _MESSAGE: Final = 100 * 1024
-"""Limit of the transactions in one message, in bytes."""
+"""Maximum bytes of transactions in one message."""
 _SEEN: Final = 65_536
 
 
@@ -151,7 +151,7 @@ class TransactionGossip:
             peer.peer.spawn(self._introduce(peer))
 
     def left(self, peer: EthPeer) -> None:
-        """Remove a disconnected peer."""
+        """Remove a disconnected peer and its announcements."""
         self._fetcher.left(peer)
         self._intakes.pop(peer, None)
 

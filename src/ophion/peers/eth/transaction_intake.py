@@ -56,7 +56,9 @@ class IntakeShare:
         """Bytes of all unknown peers' transactions that wait for the pool."""
 
     def has_space(self, size: int) -> bool:
-        """Whether a message of this size may wait. Always True if no other bytes wait."""
+        """Whether a message of this size may wait for the pool within the shared limit. Always True if no other message
+        waits.
+        """
         return not self.held or self.held + size <= self._max_bytes
 
     def enter(self, intake: TransactionIntake) -> bool:
@@ -70,7 +72,7 @@ class IntakeShare:
         return True
 
     def leave(self) -> None:
-        """Release a slot and give it to the next waiting intake that still has transactions to submit."""
+        """Release a slot for a batch and give it to the next waiting intake that still has transactions to submit."""
         self._free += 1
         while self._free and self._waiting:
             following = next(iter(self._waiting))

@@ -116,7 +116,7 @@ class DialPlan:
             target.enode = enode
 
     def forget(self, node_id: bytes) -> None:
-        """Remove a discovered node."""
+        """Remove a discovered node from the plan."""
         self._found.pop(node_id, None)
 
     # --- dial schedule -----------------------------------------------------------------------------------

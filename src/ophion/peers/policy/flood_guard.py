@@ -73,7 +73,7 @@ class FloodGuard:
         self._redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
         self._refused_redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
         self._rules = 0
-        """Number of rule changes so far."""
+        """Number of changes of the permission rules so far."""
         self._refused: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
         """By node id: the time when the refusal ends, and the number of rule changes at the refusal."""
         self._unknown: OrderedDict[bytes, float] = OrderedDict()

@@ -54,7 +54,7 @@ MAX_BYTES: Final = {
     Code.LIST: 128,
     Code.LISTED: MAX_LABELS * 36 + 64,
 }
-"""Size limit by message code, in bytes."""
+"""Size limit of each message in bytes, by message code."""
 
 
 class Challenge(NamedTuple):

@@ -110,7 +110,7 @@ class PrivPeer:
     # --- Attached (called by the connection) -----------------------------------------------------
 
     def announce(self) -> None:
-        """Send the local enclave keys."""
+        """Announce the local enclave keys to the peer."""
         self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[:MAX_KEYS]))
 
     def received(self, code: int, payload: bytes) -> None:
@@ -131,11 +131,11 @@ class PrivPeer:
             self._on_key_message(known, payload)
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer after a message above its size limit."""
+        """Disconnect a peer that sends a message above its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {Code(code).name.lower()} of {size} bytes")
 
     def closed(self) -> None:
-        """Fail all pushes and requests with `LineLost`."""
+        """Fail all pushes and requests with `LineLost`, because the connection has ended."""
         self._is_closed = True
         if self._watch is not None:
             self._watch.cancel()

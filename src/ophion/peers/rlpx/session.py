@@ -68,7 +68,7 @@ class Greeted(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a shared capability."""
+    """Event: a message of a shared capability was received."""
 
     shared: Shared
     code: int
@@ -76,17 +76,17 @@ class Message(NamedTuple):
 
 
 class Pinged(NamedTuple):
-    """A Ping was received."""
+    """Event: a Ping was received."""
 
 
 class Left(NamedTuple):
-    """A Disconnect was received."""
+    """Event: a Disconnect was received."""
 
     reason: DisconnectReason | None
 
 
 class Oversized(NamedTuple):
-    """A message over its size limit. Its payload was not decompressed."""
+    """Event: a message above its size limit was received. The payload of such a message is not decompressed."""
 
     shared: Shared
     code: int

@@ -113,7 +113,7 @@ Request: TypeAlias = GetAccountRange | GetStorageRanges | GetByteCodes | GetTrie
 
 
 def encode_request(request: Request) -> bytes:
-    """Encode a request."""
+    """Encode a snap/1 request."""
     if isinstance(request, GetAccountRange):
         return rlp.encode([request.request_id, request.root, request.origin, request.limit, request.max_bytes])
     if isinstance(request, GetStorageRanges):

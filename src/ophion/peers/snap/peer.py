@@ -81,7 +81,7 @@ class SnapPeer:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {known.label}")
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer after a message above its size limit."""
+        """Disconnect a peer that sends a message above its size limit."""
         self._handler.oversized(code, size)
 
     def closed(self) -> None:

@@ -106,7 +106,7 @@ class SnapRequestHandler:
             self._is_running = self._peer.spawn(self._answer_all())
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer after a message above its size limit."""
+        """Disconnect a peer that sends a message above its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{Code(code).label} of {size} bytes")
 
     def closed(self) -> None:

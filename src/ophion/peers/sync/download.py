@@ -43,7 +43,7 @@ _WHAT: Final = "synchronisation"
 
 
 class Download:
-    """Headers, bodies and imports of one sync cycle."""
+    """Downloads headers and bodies, and imports the blocks, in one sync cycle."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Download:
         data before import. `goal` is the last block; None for the target's best block.
         """
         self.imported = 0
-        """Number of imported blocks."""
+        """Number of blocks that this cycle has imported."""
         self._target = target
         self._is_bounded = goal is not None
         self._plan = HeaderPlan(ancestor, target.height if goal is None else goal)
@@ -80,7 +80,7 @@ class Download:
         """Number of received headers that are not in the body queue yet."""
         self._in_order = asyncio.Lock()
         self._running = 0
-        """Number of running requests and imports."""
+        """Number of requests and imports in progress."""
         self._task_ended = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
 
@@ -184,7 +184,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject a partial range: only a full range ends at a known header, which proves that the headers are right
+            # reject an incomplete header range: the last header of a complete range is known, and so proves the headers
+            # before it
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return

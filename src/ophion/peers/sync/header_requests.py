@@ -48,7 +48,7 @@ class HeaderPlan:
         self.goal = goal
         """Number of the last header to request; may rise."""
         self.last = ancestor
-        """The last linked header."""
+        """The last header that is linked to the chain from the ancestor."""
         self._next = ancestor.number + 1
         self._failed: list[Stretch] = []
         """Header ranges whose request failed."""

@@ -66,7 +66,7 @@ class _TargetHistory(Struct):
     """Event loop time before which the peer is not chosen again."""
 
     def failed(self, now: float) -> None:
-        """Count a failure and extend the pause."""
+        """Count a failed sync cycle and extend the pause of the peer."""
         self.failures += 1
         self.not_before = now + min(PAUSE_S * 2 ** (self.failures - 1), LONGEST_PAUSE_S)
 

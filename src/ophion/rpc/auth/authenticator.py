@@ -114,7 +114,7 @@ class Authenticator:
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 
     def _recheck(self) -> None:
-        """End the sessions whose tokens were revoked."""
+        """End the sessions whose tokens were revoked in the meantime."""
         for session in tuple(self._live):
             session.look()
 

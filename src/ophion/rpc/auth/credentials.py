@@ -31,7 +31,7 @@ class CredentialsError(OphionError):
 
 
 class User(Struct, frozen=True):
-    """A user of the credentials file."""
+    """A user in the credentials file."""
 
     name: str
     password_hash: str
@@ -44,7 +44,7 @@ class User(Struct, frozen=True):
 
 
 def read_users(path: Path) -> dict[str, User]:
-    """Return the users in a file. Raises `CredentialsError` with a one-line reason."""
+    """Return the users in a credentials file. Raises `CredentialsError` with a one-line reason."""
     try:
         content = table_of(path)
     except OSError as error:

@@ -85,7 +85,7 @@ class Login:
         return self._queue(address, name, password)
 
     def close(self) -> None:
-        """Stop the thread and drop queued logins."""
+        """Stop the login thread and drop queued logins."""
         if self._timer is not None:
             self._timer.cancel()
         self._waiting.clear()

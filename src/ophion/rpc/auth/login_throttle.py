@@ -38,7 +38,7 @@ class _Record(Struct):
     """Number of login attempts since the last success."""
     last_s: float
     is_known: bool = False
-    """Whether a login has ever succeeded."""
+    """Whether a login with this address and user name has ever succeeded."""
 
 
 class LoginThrottle:
@@ -49,7 +49,7 @@ class LoginThrottle:
         self._records: dict[_Key, _Record] = {}
 
     def __len__(self) -> int:
-        """Number of login records."""
+        """Number of stored records of login attempts."""
         return len(self._records)
 
     def pause_s(self, address: str, name: str) -> float:

@@ -34,7 +34,7 @@ class Bearer(HttpSession, Protocol):
 
     @property
     def permissions(self) -> frozenset[str]:
-        """The current permissions of this session."""
+        """The methods that this session permits now."""
 
     def join(self, user: SessionUser) -> None:
         """Call `session_ended` of this connection when the token ends."""
@@ -63,7 +63,7 @@ class UnauthenticatedSession:
         """Do nothing, because this session never ends."""
 
     def leave(self, user: SessionUser) -> None:
-        """Do nothing, because `join` does nothing."""
+        """Do nothing, because `join` has not stored the connection."""
 
 
 class Session:

@@ -31,12 +31,12 @@ _MIN_SECRET_BYTES: Final = 32
 
 
 class Claims(Struct, frozen=True):
-    """Claims of a valid token."""
+    """User, permissions and expiry that a valid token states."""
 
     username: str
     permissions: frozenset[str]
     expires_at: float
-    """Expiry as wall time in seconds."""
+    """Time at which the token expires, in Unix seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
     """The user's enclave key on a node with several tenants."""
@@ -76,7 +76,7 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Return whether these claims are not revoked. Does not check their expiry."""
+        """Return whether a token with these claims is not revoked. Does not check the expiry."""
         return True
 
 

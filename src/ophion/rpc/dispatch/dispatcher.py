@@ -142,7 +142,7 @@ class Dispatcher:
         return sent
 
     def close(self) -> None:
-        """Cancel every waiting request."""
+        """Cancel every request that waits for its result."""
         self._deadlines.close()
 
     # --- single requests -------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class Example(Struct, frozen=True):
 
 
 class MethodSpec(Struct, frozen=True, dict=True):
-    """The declaration of one method."""
+    """The declaration of one RPC method: names, handler and needed services."""
 
     name: str
     function: Handler

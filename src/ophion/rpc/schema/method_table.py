@@ -34,7 +34,7 @@ class ServiceContext(Protocol):
 
 
 class BoundMethod(NamedTuple):
-    """A method ready to be called on one transport."""
+    """A method bound to the services of one transport: functions that decode, call and encode."""
 
     invoke: Invoke
     encode: Callable[[Any], bytes]
@@ -55,7 +55,7 @@ class BoundMethod(NamedTuple):
 class MethodTable(dict[str, BoundMethod]):
     """The methods of one transport by name. A known method that the transport does not offer is bound to an error.
 
-    A name is bound at its first lookup.
+    Each method is bound when its name is first looked up.
     """
 
     def __init__(self, names: Collection[str], make: Callable[[str], BoundMethod]) -> None:

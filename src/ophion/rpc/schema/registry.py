@@ -88,7 +88,7 @@ class Registry:
 
     @classmethod
     def of(cls, modules: Iterable[ModuleType]) -> Registry:
-        """Return a registry of every decorated function in these modules."""
+        """Return a registry of the handlers in these modules that have the `@method` decorator."""
         return cls(spec for module in modules for spec in _specs_in(module))
 
     @property

@@ -115,7 +115,7 @@ def fee_history(history: FeeHistory) -> dict[str, Any]:
 
 
 def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dict[str, Any]]:
-    """Return an access list object."""
+    """Return an access list as JSON objects."""
     return [{"address": data(address), "storageKeys": [data(slot) for slot in slots]} for address, slots in entries]
 
 
@@ -188,7 +188,7 @@ def pool_entry(item: PooledTransaction) -> dict[str, Any]:
 
 
 def pool_summary(transaction: Transaction) -> str:
-    """Return one line of `txpool_inspect`."""
+    """Return a transaction as one line of text for `txpool_inspect`."""
     to = "contract creation" if transaction.to is None else checksum_address(transaction.to)
     return f"{to}: {transaction.value} wei + {transaction.gas_limit} gas × {transaction.max_fee_per_gas} wei"
 

@@ -90,7 +90,7 @@ Integer = Annotated[int, Wire("integer", "JSON number", {"type": "integer"}, enc
 
 
 def check_time(seconds: int) -> int:
-    """Return a time value. Raises `RpcError` if it is too large."""
+    """Return a time value in seconds. Raises `RpcError` if the value is too large."""
     if seconds.bit_length() > _MAX_TIME_BITS:
         raise invalid_params(f"time: not within {_MAX_TIME_BITS} bits")
     return seconds

@@ -68,7 +68,7 @@ class SyncStatus(Struct, frozen=True):
     highest_block: int
 
     def fields(self) -> dict[str, str]:
-        """Return the result object of `eth_syncing`."""
+        """Return the synchronisation progress as the result object of `eth_syncing`."""
         return {
             "startingBlock": hex(self.starting_block),
             "currentBlock": hex(self.current_block),
@@ -127,11 +127,11 @@ class RpcContext(Struct, frozen=True):
     clique: LocalProposals | None = None
     """Votes of this node on signers; None if the chain does not run Clique."""
     ibft: BftDriver | None = None
-    """Consensus driver of an IBFT 2.0 network."""
+    """Consensus driver of an IBFT 2.0 network; None on other networks."""
     qbft: BftDriver | None = None
     """Consensus driver of a QBFT network. On networks that migrate to QBFT, `ibft` is set too."""
     privacy: Privacy | None = None
-    """Private transactions; None if they are off."""
+    """The private transactions component; None if private transactions are off."""
     private_filters: PrivateFilters | None = None
     """Polling filters on private logs."""
     private_subscriptions: PrivateSubscriptions | None = None

@@ -122,7 +122,7 @@ class _Filter(Struct):
 
 
 class Filters:
-    """All installed filters."""
+    """All polling filters that clients have installed."""
 
     def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
         self._clock = clock
@@ -141,7 +141,7 @@ class Filters:
     # --- events ----------------------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
-        """Record the blocks of a chain event."""
+        """Record the blocks of a chain event for the next poll of each filter."""
         self._expire()  # expire filters here too, because clients that have disconnected never poll
         if not self._filters:
             return
@@ -157,7 +157,7 @@ class Filters:
             self._chain.append(change)
 
     def on_pool_event(self, event: PoolEvent) -> None:
-        """Record the transactions of a pool event."""
+        """Record the transactions of a pool event for the next poll of each filter."""
         if self._pending and isinstance(event, Added):
             for item in event.transactions:
                 self._pool.append(item.hash)
@@ -265,8 +265,8 @@ class Filters:
         return True
 
     def _evict_first(self, candidates: Iterable[str]) -> None:
-        """Evict the first of these filters, which is the longest idle. Raises an error if that filter is
-        still in use.
+        """Evict the first filter of `candidates`, which is the longest idle filter. Raises an error if even this filter
+        is in use.
         """
         idlest = next(iter(candidates), None)
         if idlest is None or self._filters[idlest].used_at > self._clock.monotonic() - _IN_USE_S:

@@ -83,7 +83,9 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter, and the number of blocks that they cover. A size limit may reduce this number."""
+    """Return the logs that a filter has to deliver, and the number of blocks that these logs cover. A size limit may
+    reduce this number.
+    """
     count = len(changes.blocks)
     while True:
         try:
@@ -131,7 +133,7 @@ async def _of_cached(ctx: RpcContext, query: LogQuery, header: HashedHeader, is_
 
 
 def _runs(blocks: tuple[ChainChange, ...]) -> list[list[ChainChange]]:
-    """Group consecutive blocks of one branch."""
+    """Group blocks into runs of consecutive blocks on one branch."""
     if not blocks:
         return []
     runs = [[blocks[0]]]

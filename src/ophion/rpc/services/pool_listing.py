@@ -62,13 +62,13 @@ class PoolListing:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Drop the remaining transactions."""
+        """Drop the transactions that are not rendered yet."""
         self._hashes.clear()
         self._left, self._has_ended = memoryview(b""), True
 
 
 async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes | Streamed:
-    """Return the JSON array of these transactions."""
+    """Return the JSON array of these pooled transactions, streamed if it is long."""
     source = PoolListing(ctx.pool, [item.hash for item in items])
     if _is_small(items):
         text = source.next()

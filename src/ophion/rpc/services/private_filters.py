@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PrivateFilters:
-    """All installed filters on private logs."""
+    """All filters on private logs that clients have installed."""
 
     def __init__(self, filters: Filters, ledger: PrivateLedger) -> None:
         self._filters = filters

@@ -122,7 +122,7 @@ class PrivateSubscriptions:
         self._allowances.drop(found.client, found.query.weight)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Send notifications until cancelled."""
+        """Send notifications of private logs until cancelled."""
         ready()
         await follow(self._events, self, self._send)
 

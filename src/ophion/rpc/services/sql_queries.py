@@ -30,7 +30,7 @@ _ERROR: Final = b'{"error":'
 
 
 class SqlLimits(Struct, frozen=True):
-    """Limits of one query."""
+    """Limits of one SQL query."""
 
     timeout_s: float = 10.0
     max_rows: int = 10_000
@@ -70,7 +70,7 @@ class SqlQueries:
         return orjson.Fragment(await self._answered({"query": text}))
 
     async def tables(self) -> list[dict[str, Any]]:
-        """Return the tables with their columns."""
+        """Return the tables that clients can query, with their columns."""
         found: list[dict[str, Any]] = orjson.loads(await self._answered({"tables": True}))["tables"]
         return found
 
@@ -105,7 +105,7 @@ class SqlQueries:
                 f"The query ended its process; it may need more than {self.limits.max_memory_mb} MiB of memory.",
             ) from None
         finally:
-            if not is_answered:  # ~ the client may have disconnected: the next query must not receive this answer
+            if not is_answered:  # the client may have disconnected: the next query must not receive this answer
                 await self.close()
         return answer
 

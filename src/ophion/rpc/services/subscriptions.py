@@ -104,7 +104,7 @@ addresses.
 
 
 def read_id(value: object) -> int:
-    """Decode a subscription id."""
+    """Decode a subscription id. Raises `Invalid Request` if it is malformed."""
     try:
         subscription_id = parse_number(value, 63) if type(value) is str else None
     except HexError:
@@ -190,7 +190,7 @@ class Subscriptions:
         self._of_kind: dict[Kind, dict[int, _Subscription]] = {kind: {} for kind in Kind}
         self._last_id = 0
         self._unfinished: ChainEvent | None = None
-        """The last chain event, until all its notifications have been sent."""
+        """The last chain event while some of its notifications are unsent, else None."""
         self._heads_sent_for: ChainEvent | None = None
         """The chain event whose heads have been sent already."""
         chain_events.listen(self._on_new_head, is_early=True)
@@ -400,7 +400,9 @@ class Subscriptions:
                 one.send(text)
 
     async def _send_group(self, subscriptions: Iterable[_Subscription], texts: Sequence[bytes]) -> None:
-        """Send several messages to each subscription in turn, so that the event loop writes them together."""
+        """Send several messages to one subscription after the other, so that the event loop writes all messages to one
+        client together.
+        """
         weight = sum(1 + len(text) // _SHORT_BYTES for text in texts)
         for one in subscriptions:
             self._sent += weight

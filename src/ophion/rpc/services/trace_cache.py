@@ -47,7 +47,7 @@ class TraceCache:
     def keep(self, key: TraceKey, pieces: tuple[bytes, ...]) -> None:
         """Store a complete trace. Evicts traces that were not requested for the longest time."""
         with self._lock:
-            if key in self._traces:  # another request has traced the same block in the meantime
+            if key in self._traces:  # another request has stored a trace of the same block in the meantime
                 return
             self._traces[key] = pieces
             self.held_bytes += sum(map(len, pieces))
@@ -56,7 +56,7 @@ class TraceCache:
 
 
 class RecordedSource:
-    """Passes the pieces of a trace on and stores them when the trace is complete."""
+    """Produces the pieces of a trace, and stores them in the cache when the trace is complete."""
 
     def __init__(self, source: Source, cache: TraceCache, key: TraceKey) -> None:
         self._source = source
@@ -85,7 +85,7 @@ class RecordedSource:
 
 
 class CachedSource:
-    """Produces the pieces of a stored trace."""
+    """Produces the pieces of a trace from the cache."""
 
     def __init__(self, pieces: tuple[bytes, ...]) -> None:
         self._left = iter(pieces)

@@ -31,7 +31,7 @@ TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the 
 
 
 class Nothing(Exception):  # this exception is not an error for the client: the method returns null
-    """Raised when the block is unknown or its state is pruned."""
+    """Raised when a block to trace is unknown or its state is pruned."""
 
 
 async def streamed(

@@ -137,7 +137,7 @@ class Handshakes:
 
 
 class _Decoder(Protocol):
-    """The protocol object that `start_tls` installs. It has these methods in asyncio and in uvloop."""
+    """The protocol object that `start_tls` installs. This object has the methods below in asyncio and in uvloop."""
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 
@@ -145,7 +145,7 @@ class _Decoder(Protocol):
 
 
 class _PendingHandshake(asyncio.Protocol):
-    """A client during its handshake. Stores early data for the protocol that follows."""
+    """A client during its TLS handshake. Stores data that arrives early for the protocol of the connection."""
 
     def __init__(self, handshakes: Handshakes) -> None:
         self._handshakes = handshakes
@@ -197,11 +197,11 @@ class _PendingHandshake(asyncio.Protocol):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection is still open."""
+        """Whether the connection to the client is still open."""
         return not (self._is_lost or self._transport.is_closing())
 
     def start(self) -> None:
-        """Start the handshake."""
+        """Start the TLS handshake."""
         self._has_started = True
         if self._timer is not None:
             self._timer.cancel()

@@ -33,14 +33,14 @@ class SlotHolder(Protocol):
         """Return the seconds without a request, or a constant: `BUSY`, `WITHOUT_REQUEST` or `UNAUTHENTICATED`."""
 
     def evict(self) -> None:
-        """Close this connection, because it is evicted."""
+        """Close this connection, because a new connection needs the slot."""
 
 
 HolderT = TypeVar("HolderT", bound=SlotHolder)
 
 
 class ConnectionSlots(Generic[HolderT]):
-    """The connections of one service."""
+    """The connections of one service that hold a slot."""
 
     def __init__(self, service: str, most: int) -> None:
         self._service = service

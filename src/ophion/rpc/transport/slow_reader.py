@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 MIN_BYTES: Final = 128 * 1024
-"""Number of bytes that a client must read to restart its timeout."""
+"""Number of bytes that a client must read so that its write timeout starts again."""
 
 
 _MIN_UNREAD_BYTES: Final = 128 * 1024

@@ -96,6 +96,6 @@ class Compressed:
         return None
 
     def close(self) -> None:
-        """Discard the remaining input."""
+        """Discard the answer pieces that are not compressed yet."""
         self._has_ended = True
         self._source.close()

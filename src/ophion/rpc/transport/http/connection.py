@@ -87,7 +87,7 @@ class HttpConnection(asyncio.Protocol):
         self._share = Share()
         self._graceful_close: GracefulClose | None = None
         self.is_paused = False
-        """Whether the send buffer is full."""
+        """Whether the send buffer is full, so that nothing more is written."""
         self._is_reading = True
         self._is_in_budget = False
 

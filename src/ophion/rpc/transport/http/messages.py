@@ -75,7 +75,7 @@ class Response(Struct, frozen=True):
     body: tuple[Piece, ...] = ()
     content_type: bytes | None = None
     headers: bytes = b""
-    """Further header lines, each with its CRLF."""
+    """Additional header lines, each ending with CRLF."""
     reason: bytes | None = None
 
 

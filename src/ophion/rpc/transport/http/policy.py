@@ -37,7 +37,7 @@ class Application(Protocol):
 
 
 class HttpLimits(Struct, frozen=True):
-    """Limits of one service."""
+    """Limits of one HTTP service."""
 
     max_connections: int = 4096
     """Connection limit. Above the limit, a new connection evicts the idlest connection."""

@@ -41,7 +41,7 @@ _BODY_PIECE_BYTES: Final = 64 * 1024
 
 
 class Reading(Protocol):
-    """Interface of the connection that receives what a reader parses."""
+    """The connection for which a reader parses requests, as the reader uses it."""
 
     is_ending: bool
     """Whether the connection reads no more requests."""

@@ -164,7 +164,7 @@ class Answers:
         self._pump: Pump | None = None
         self._is_paused = False
         self._is_flush_scheduled = False
-        """Whether a flush is scheduled."""
+        """Whether `flush` is scheduled for the next loop iteration."""
 
     def __len__(self) -> int:
         """Return the number of requests whose answers are not written yet."""
@@ -240,17 +240,17 @@ class Answers:
         self._queue.append(slot)
 
     def expect(self, reply: DirectReply, size: int) -> None:
-        """Reserve a position for an answer that the connection writes itself. `size` is the body size of the
-        request.
+        """Reserve the next position for an answer that the connection itself copies from another server. `size` is the
+        body size of the request.
         """
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:
-        """Record that the expected answer has arrived."""
+        """Record that the answer announced by `expect` has been sent."""
         self._direct = None
 
     def queue_direct(self) -> None:
-        """Move a response from the direct path into the queue, so that the response keeps its position."""
+        """Move the answer announced by `expect` into the queue, so that it keeps its position among the answers."""
         reply, self._direct = self._direct, None
         if reply is not None:
             self.add(reply.as_pending(), size=self._direct_bytes)
@@ -286,7 +286,7 @@ class Answers:
             self._pump.pause()
 
     def resume(self) -> None:
-        """Continue streaming."""
+        """Continue a streamed answer, because the send buffer has space again."""
         self._is_paused = False
         if self._pump is not None:
             self._pump.resume()
