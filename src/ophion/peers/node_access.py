@@ -48,7 +48,7 @@ class NodeAccess:
         self._clock = clock
         self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._refused_static: set[bytes] = set()
-        """Static peers that the rules forbid this node to dial. Each of them is logged once."""
+        """Static peers that the permission rules forbid this node to dial. Each such peer is logged once."""
         self.discovery: Discovery | None = None
         """The discovery protocol. None if discovery is disabled."""
 
@@ -57,8 +57,8 @@ class NodeAccess:
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
-        """Whether the rules allow a discovery action for a node. Pings of unknown nodes share a limit on rule
-        evaluation time.
+        """Whether subnets, bans and permissions allow a discovery action for a node. Pings of unknown nodes share a
+        limit on the time for such checks.
         """
         settings = self._settings
         if not is_within(enode.ip, settings.subnets) or enode.node_id in settings.banned:
@@ -82,7 +82,7 @@ class NodeAccess:
         if refusal is None:
             self._refused_static.discard(enode.node_id)
         elif self._plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
-            # log one warning per refused static peer, until the rules permit the peer again
+            # log one warning per refused static peer, until the permission rules permit the peer again
             self._refused_static.add(enode.node_id)
             hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
             log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)

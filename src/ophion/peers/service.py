@@ -190,7 +190,7 @@ class PeerService:
         return was_static
 
     def recheck(self) -> None:
-        """Disconnect peers that the rules no longer permit."""
+        """Disconnect the peers that the permission rules no longer permit."""
         for peer in self.peers:
             action = Action.KEEP_INBOUND if peer.is_inbound else Action.KEEP_OUTBOUND
             refusal = self._rules.refusal_of(peer.enode, action)
@@ -215,7 +215,7 @@ class PeerService:
             self.discovery.set_bootnodes([self.host_names.resolve(one) for one in self._settings.bootnodes])
         self._dialer.wake()
 
-    # --- task --------------------------------------------------------------------------------------
+    # --- main task ---------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Listen and dial until cancelled."""
@@ -264,7 +264,7 @@ class PeerService:
                 self._udp.close()
 
     def _set_port(self, port: int) -> None:
-        """Set the listening port in the rules, the node record and Hello."""
+        """Set the listening port in the permission rules, the node record and Hello."""
         settings, self._port = self._settings, port
         self._rules.local = Enode(self._key.public_key, settings.host, port, port)
         if self.discovery is not None:

@@ -99,7 +99,7 @@ class EthProtocol:
     # --- Service (called by the node) -----------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the detached tasks. Raises an error when the network has rules that this node does not know."""
+        """Run the detached tasks. Raises an error when the network has fork rules that this node does not know."""
         self._loop = asyncio.get_running_loop()
 
         def begin() -> None:

@@ -130,7 +130,9 @@ class TransactionGossip:
                 self._fetcher.came(transaction.hash)
 
     def forget_known(self) -> None:
-        """Clear all known transactions after synchronisation, so that peers can send them again."""
+        """Forget which transactions were recently received, after synchronisation, so that peers can send
+        them again.
+        """
         self._seen.clear()
         for peer in self._peers:
             peer.known_transactions.clear()

@@ -37,7 +37,7 @@ _LASTING_S: Final = 1.0
 RETURN_S: Final = 0.5
 """Minimum seconds before an unknown node may redial."""
 REFUSED_S: Final = 30.0
-"""Minimum seconds before a refused node may redial, unless the rules change."""
+"""Minimum seconds before a refused node may redial, unless the permission rules change."""
 _MAX_ADDRESSES: Final = 1024
 _MAX_CALLERS: Final = 8192
 """Limit of remembered callers. The limit covers all callers of a flood until honest nodes redial."""
@@ -80,7 +80,7 @@ class FloodGuard:
         self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
     def refused(self, ip: str, node_id: bytes, now: float) -> None:
-        """Record that the rules refused a node."""
+        """Record that the permission rules refused a node."""
         self._all.spend(1, now)
         allowance = self._addresses.get(ip)
         if allowance is None:
@@ -99,7 +99,9 @@ class FloodGuard:
         self._unknown.pop(node_id, None)
 
     def reconsider(self) -> None:
-        """Record that the rules may have changed. With a permissioning contract, this is called for every block."""
+        """Record that the permission rules may have changed. With a permissioning contract, this is called for every
+        block.
+        """
         self._rules += 1
 
     def needs_early_node_id(self, ip: str, now: float, undecided: int = 0) -> bool:

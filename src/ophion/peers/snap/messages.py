@@ -24,7 +24,9 @@ KIB: Final = 1024
 MAX_LOOKUPS: Final = 1024
 """Maximum number of accounts, codes or trie nodes in one response. Further requested items are ignored, as in geth."""
 MAX_PATH_ITEMS: Final = 4 * MAX_LOOKUPS
-"""Maximum number of path items in one request, including items that are ignored."""
+"""Maximum number of path items in one request. Path items above `MAX_LOOKUPS` lookups count too, although they are
+ignored.
+"""
 MAX_PATH_BYTES: Final = 33
 MAX_KEY: Final = b"\xff" * HASH_LENGTH
 
@@ -60,8 +62,9 @@ MAX_BYTES: Final = {
 """Size limit of each message in bytes. The limits of responses are low, because a node with a chain requests none."""
 
 MAX_RESPONSE_BYTES: Final = 4 * KIB * KIB
-"""Size limit of each response while this node requests states. Proofs and the last item are added to the requested
-size."""
+"""Size limit of each response while this node requests states. A response may exceed the requested size by the proofs
+and the last item.
+"""
 
 ANSWERS: Final = {
     Code.GET_ACCOUNT_RANGE: Code.ACCOUNT_RANGE,

@@ -67,7 +67,7 @@ __all__ = [
 
 
 CHEAT_CODES: Final = "dev"
-"""Name of the service that methods of development nodes need."""
+"""Name under which handlers need the development node (`needs={"dev"}`). Only development nodes have this service."""
 
 
 class MethodFile(Struct, frozen=True):

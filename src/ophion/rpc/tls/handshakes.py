@@ -30,7 +30,7 @@ _SHUTDOWN_TIMEOUT_S: Final = 5.0
 _STARTS_PER_SLICE: Final = 2
 """Number of queued handshakes that start in one time slice."""
 _HANDSHAKE_COST_S: Final = 0.001
-"""Processor time of a handshake in seconds: keys, a signature, and the objects of the connection."""
+"""Processor time of a handshake in seconds: key exchange, a signature, and creating the connection's objects."""
 _HANDSHAKE_RECORD, _CLIENT_HELLO = 0x16, 0x01
 _MAX_RECORD_BYTES: Final = 1 << 14
 _MIN_HELLO_BYTES: Final = 6

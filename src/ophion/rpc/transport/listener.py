@@ -132,7 +132,7 @@ class Listener(ABC, Generic[ConnectionT]):
         return self._begun[1]
 
     async def open(self) -> None:
-        """Accept clients on the bound port."""
+        """Start to accept clients on the bound port."""
         assert self._servers, "a service is opened once it is ready"
         try:
             for server in self._servers:

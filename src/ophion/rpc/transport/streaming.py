@@ -277,7 +277,7 @@ class Pump:
         self._is_writable.set()
 
     def abandon(self) -> None:
-        """Stop producing, because the client has disconnected."""
+        """Stop producing the answer, because the client has disconnected."""
         self._answer.body.close()
         self._task.cancel()
 

@@ -387,7 +387,7 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # the answer of a small pending request comes later, so nothing can be sent now
+                self.state = OPEN  # a small request is pending: its answer is sent later
         else:
             self._flush()
             if begun and type(reply) is Response:
