@@ -300,7 +300,7 @@ class PeerService:
                 self.discovery.settle(port, port, external)
             log.info("Enode URL %s", self.local_enode)
 
-    # --- inbound ---------------------------------------------------------------------------------------
+    # --- inbound connections ---------------------------------------------------------------------------
 
     def _receive(self, accepted: socket.socket, received: bytes) -> Connection | None:
         """Create the connection of an accepted socket and start its task."""
@@ -323,7 +323,7 @@ class PeerService:
             connection.data_received(received)
         await self._connections.run(connection)
 
-    # --- outbound --------------------------------------------------------------------------------------
+    # --- outbound connections --------------------------------------------------------------------------
 
     async def _connect(self, enode: Enode) -> bool:
         """Dial a node and run the connection. Returns False if no connection was established."""

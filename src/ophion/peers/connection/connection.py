@@ -264,7 +264,7 @@ class Connection(asyncio.Protocol):
 
     def _note_membership(self) -> None:
         """Record whether the peer is a network member (validator, static or permitted node). Called only after Hello
-        and by the timer, because the lookup computes a hash and its result rarely changes.
+        and when the timer fires, because the lookup computes a hash and its result rarely changes.
         """
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)

@@ -192,7 +192,7 @@ class BlockGossip:
                 del self._orphans[parent]
         self._held.left(peer)
 
-    # --- verify and import ----------------------------------------------------------------------
+    # --- verifying and importing blocks ---------------------------------------------------------
 
     async def _take_full(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
@@ -299,7 +299,7 @@ class BlockGossip:
                 for block in waiting:
                     self._held.remove(block.header.hash)
 
-    # --- announcing -----------------------------------------------------------------------------
+    # --- announcing blocks ----------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Announce an own block, and import held blocks whose parent is now in the chain."""

@@ -176,7 +176,7 @@ class EthPeer:
         if self.is_ready:
             self._host.left(self)
 
-    # --- status and head ------------------------------------------------------------------------
+    # --- Status and head of the peer ------------------------------------------------------------
 
     async def _expect_status(self) -> None:
         await asyncio.sleep(STATUS_S)
@@ -249,7 +249,7 @@ class EthPeer:
         """Lower the estimated height of the peer after it returned no headers above this height."""
         self.height = max(height, self.head.height or 0)
 
-    # --- requests -------------------------------------------------------------------------------
+    # --- requests to the peer -------------------------------------------------------------------
 
     async def headers(self, request: GetHeaders) -> list[HashedHeader]:
         """Request headers. Returns the validated headers in order; the list may be short or empty."""

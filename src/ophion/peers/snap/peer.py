@@ -93,7 +93,7 @@ class SnapPeer:
         self._open.clear()
         self._peers.remove(self)
 
-    # --- requests -------------------------------------------------------------------------------
+    # --- requests to the peer -------------------------------------------------------------------
 
     async def account_range(self, root: Hash32, origin: Hash32, limit: Hash32) -> bytes:
         """Request accounts of a state. Returns the encoded response."""

@@ -215,7 +215,7 @@ class Synchroniser:
         history = self._histories.get(peer)
         return 0.0 if history is None else history.not_before
 
-    # --- one cycle ------------------------------------------------------------------------------
+    # --- one sync cycle -------------------------------------------------------------------------
 
     async def _cycle(self, target: EthPeer) -> None:
         loop = asyncio.get_running_loop()

@@ -166,8 +166,8 @@ async def run_estimate(
 async def _repeated(
     ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, CallOutcome]]
 ) -> tuple[T, CallOutcome]:
-    """Run work that executes a call several times: on the event loop if the call is known to be quick, else in a worker
-    thread.
+    """Call `run`, which executes a call several times: on the event loop if the call is known to be quick, else in a
+    worker thread.
     """
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):

@@ -138,7 +138,7 @@ class Filters:
     def __len__(self) -> int:
         return len(self._filters)
 
-    # --- events ----------------------------------------------------------------------------------
+    # --- chain and pool events -------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Record the blocks of a chain event for the next poll of each filter."""
@@ -162,7 +162,7 @@ class Filters:
             for item in event.transactions:
                 self._pool.append(item.hash)
 
-    # --- requests --------------------------------------------------------------------------------
+    # --- requests of clients ---------------------------------------------------------------------
 
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.

@@ -86,7 +86,7 @@ class Streamed:
 
     @property
     def weight(self) -> int:
-        """Return 0, because `Streams` limits the memory of these streams."""
+        """Return 0, because `Streams` limits the memory of streamed results by limiting their number."""
         return 0
 
     def __len__(self) -> int:

@@ -166,7 +166,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _abort_half_closed(self) -> None:
         if self.answers and not self.answers.is_streaming:
-            # do not abort a stream, because its next write fails if the client is gone
+            # do not abort a streamed answer: if the client is gone, its next write fails anyway
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -284,7 +284,7 @@ class HttpConnection(asyncio.Protocol):
             self._settle()
 
     def queue_relay(self) -> None:
-        """Move the answer for which `relay` waits to the response queue, because it cannot be copied unchanged."""
+        """Move the answer for which `relay` waits to the response queue. Called if it cannot be copied unchanged."""
         self.answers.queue_direct()
         self._settle()
 
@@ -503,7 +503,7 @@ class HttpConnection(asyncio.Protocol):
         answers = self.answers
         is_held_up = self._rest or self.is_ending or self.is_paused or self._is_in_budget
         if self._is_reading and not (is_held_up or answers or self._in_message):
-            self.state = OPEN if self.session is None else READY  # in the common case, no data and no answers wait
+            self.state = OPEN if self.session is None else READY  # common case: no input and no answer waits
             return
         if self.state is DETACHED:
             return

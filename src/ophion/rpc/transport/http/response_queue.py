@@ -79,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # do not compress an answer with a shape, because it comes from another server and is already encoded
+            # do not compress an answer with a `shape`: it comes from another server, which has encoded it already
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
