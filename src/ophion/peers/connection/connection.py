@@ -380,7 +380,7 @@ class Connection(asyncio.Protocol):
             self._arm(self._context.timing.closing)
             if channel.close(reason, by_us, can_send):
                 traffic.note_p2p(traffic.sent, DISCONNECT_ID)
-        # finish in the next loop iteration, because the caller may be in the middle of an update
+        # finish in the next loop iteration, because the caller may be in the middle of handling a message
         self._context.loop.call_soon(self.finish)
 
     def abort(self) -> None:

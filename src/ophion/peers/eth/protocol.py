@@ -47,7 +47,7 @@ RANGE_S: Final = 120.0
 
 
 class EthProtocol:
-    """The eth subprotocol, and a service of the node."""
+    """The eth subprotocol. Also runs as a service of the node, for tasks that outlive connections."""
 
     name = "eth"
 

@@ -46,7 +46,9 @@ _MAX_UNREAD: Final = 256
 
 
 class IntakeShare:
-    """Limits that all unknown peers share: waiting bytes, and batches in the pool at the same time."""
+    """Limits that all unknown peers share: bytes that wait for the pool, and batches that the pool admits at the same
+    time.
+    """
 
     def __init__(self, max_bytes: int = MAX_UNKNOWN_BYTES, max_batches: int = MAX_UNKNOWN_BATCHES) -> None:
         self._max_bytes = max_bytes

@@ -146,7 +146,9 @@ class DialPlan:
                 yield target.enode
 
     def next_due(self, busy: Container[bytes], free: int) -> float | None:
-        """Return the time of the next dial; None if no dial is due before the plan or the peers change."""
+        """Return the time of the next dial. None if no node will be due, unless the plan or the connected
+        peers change.
+        """
         targets = [target for target in self._static.values() if target.enode.ip]
         targets += (target for target in self._found.values() if free > 0 or self._is_member(target.enode.node_id))
         return min((target.due for target in targets if target.enode.node_id not in busy), default=None)

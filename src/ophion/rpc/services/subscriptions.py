@@ -219,7 +219,7 @@ class Subscriptions:
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            # until now no subscription existed, so no earlier notification is unsent
+            # this is the first subscription, so no notification of an earlier event is waiting to be sent
             self._unfinished = None
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
