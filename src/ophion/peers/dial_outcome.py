@@ -9,7 +9,9 @@ from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, Outcome
 
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Reasons of a broken connection, which counts as successful after `BRIEF_S` instead of `LASTING_S` seconds."""
+"""Disconnect reasons of a connection that broke. Such a connection counts as successful if it lasted `BRIEF_S` seconds.
+A connection that one side ended on purpose must last `LASTING_S` seconds.
+"""
 
 
 def outcome_of(ending: Ending, lived: float) -> Outcome:

@@ -20,7 +20,7 @@ _MIN_WAIT_S: Final = 0.01
 
 
 class Dialer:
-    """Dials nodes when they are due. Callers call `wake` after a change of the plan or of the peers."""
+    """Dials nodes when they are due. Callers call `wake` when the dial plan or the connected peers have changed."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ class DisconnectReason(IntEnum):
     BREACH = 0x02
     """The peer sent an undecodable or unsolicited message, an invalid block, or a message at the wrong stage."""
     USELESS = 0x03
-    """The nodes share no capability, or the peer cannot serve the block it announced."""
+    """The nodes share no capability, or the peer cannot serve the best block that it announced."""
     TOO_MANY_PEERS = 0x04
     ALREADY_CONNECTED = 0x05
     INCOMPATIBLE_VERSION = 0x06

@@ -28,7 +28,7 @@ class _Job(NamedTuple):
 
 
 class PeerLane(Generic[Owner]):
-    """The lane (worker threads) of peers, with one job queue per peer."""
+    """Runs jobs for peers in worker threads, with one job queue per peer."""
 
     def __init__(self, lane: Lane, is_member: Callable[[Owner], bool]) -> None:
         self._lane = lane

@@ -61,7 +61,7 @@ class InboundConnections:
             waiting.leave()
 
     def arrived(self, accepted: socket.socket, ip: str) -> None:
-        """Handle an accepted socket."""
+        """Handle a newly accepted socket: start the handshake, or first read the node id during a flood."""
         now = self._clock.monotonic()
         if not self.pending.admits(ip, now, is_known=self._is_static_address(ip)):
             accepted.close()
@@ -100,7 +100,7 @@ class InboundConnections:
         self.pending.leave(waiting)
 
     def _accept(self, accepted: socket.socket, ip: str, received: bytes) -> None:
-        """Create the connection, which runs the handshake."""
+        """Create the connection of a socket. The connection runs the handshake."""
         accepted.setblocking(False)
         connection = self._receive(accepted, received)
         if connection is None:

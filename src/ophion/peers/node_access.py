@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _RULES_BURST_S: Final = 0.2
 _RULES_SHARE: Final = 0.05
-"""Maximum share of the event loop's time for permission checks that Pings of unknown nodes cause."""
+"""Maximum share of the event loop's time that permission checks may take for Pings of unknown nodes."""
 _CATCH_UP: Final = (
     "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
     " nodes: connections with them are allowed until it has caught up"
@@ -48,17 +48,17 @@ class NodeAccess:
         self._clock = clock
         self._rules_time = TokenBucket(_RULES_BURST_S, _RULES_SHARE)
         self._refused_static: set[bytes] = set()
-        """Static peers that the rules forbid this node to dial. Each of them is logged once."""
+        """Static peers that the permission rules forbid this node to dial. Each such peer is logged once."""
         self.discovery: Discovery | None = None
         """The discovery protocol. None if discovery is disabled."""
 
     def forget(self, node_id: bytes) -> None:
-        """Forget a static peer that was removed."""
+        """Forget that a static peer was refused, because the peer was removed."""
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
-        """Whether the rules allow a discovery action for a node. Pings of unknown nodes share a limit on rule
-        evaluation time.
+        """Whether subnets, bans and permissions allow a discovery action for a node. Pings of unknown nodes share a
+        limit on the time for such checks.
         """
         settings = self._settings
         if not is_within(enode.ip, settings.subnets) or enode.node_id in settings.banned:
@@ -74,7 +74,7 @@ class NodeAccess:
         return refusal is None
 
     def may_dial(self, enode: Enode) -> bool:
-        """Whether the dialer may dial a node."""
+        """Whether the dialer may dial a node, by subnets, bans and permissions."""
         now = self._clock.monotonic()
         if not is_within(enode.ip, self._settings.subnets) or self._admission.is_banned(enode.node_id, now):
             return False
@@ -82,7 +82,7 @@ class NodeAccess:
         if refusal is None:
             self._refused_static.discard(enode.node_id)
         elif self._plan.is_static(enode.node_id) and enode.node_id not in self._refused_static:
-            # log one warning per refused static peer, until the rules permit the peer again
+            # log one warning per refused static peer, until the permission rules permit the peer again
             self._refused_static.add(enode.node_id)
             hint = _CATCH_UP if self._rules.contract is not None and not self._rules.has_bootnodes else ""
             log.warning("static node not dialled enode=%s reason=%s%s", enode, refusal, hint)
@@ -99,7 +99,9 @@ class NodeAccess:
         return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)
 
     def has_own_quota(self, node_id: bytes) -> bool:
-        """Whether a node has a quota of its own: it is a static peer, a validator or permitted."""
+        """Whether a node has a quota of its own, instead of a share in the quota of unknown nodes. Static peers,
+        validators and permitted nodes have one.
+        """
         return self._plan.has_reserved_slot(node_id) or self._rules.names(node_id)
 
     def is_expected(self, node_id: bytes) -> bool:

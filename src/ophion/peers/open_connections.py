@@ -11,7 +11,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason
 
 _STOP_TIMEOUT_S: Final = 2.0
 _MAX_LEAVING: Final = 128
-"""Limit of ended connections that wait until the remote node closes. Each uses one file descriptor."""
+"""Limit of ended connections that wait until the remote node closes. Each such connection uses one file descriptor."""
 
 
 class OpenConnections:
@@ -27,7 +27,7 @@ class OpenConnections:
 
     @property
     def leaving(self) -> int:
-        """Number of closing connections."""
+        """Number of connections that have ended and wait until the remote node closes."""
         return len(self._leaving)
 
     @property

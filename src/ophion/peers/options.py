@@ -59,7 +59,7 @@ def read_bootnode(text: str, *, host_names: bool = True) -> Enode:
 
 
 def read_identity(text: str) -> str:
-    """Parse the identity that becomes part of the client name. It must not contain a slash."""
+    """Parse the identity, which becomes part of the client name. The identity must not contain a slash."""
     is_plain = text.isascii() and text.isprintable() and text == text.strip()
     if is_plain and "/" not in text and 0 < len(text) <= _MAX_NAME:
         return text

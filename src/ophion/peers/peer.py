@@ -16,7 +16,7 @@ BEST_SCORE: Final = 150
 
 
 class Link(Protocol):
-    """Interface between a peer and its connection."""
+    """What a `Peer` needs of its connection: send, limit, spawn, disconnect."""
 
     @property
     def is_open(self) -> bool: ...
@@ -94,7 +94,7 @@ class Peer:
         self.id = hello.node_id
         """The 64-byte public key, proven in the handshake."""
         self.address = address_of(hello.node_id)
-        """Address of the node key."""
+        """Ethereum address that belongs to the node key."""
         self.validator_address = self.address
         """Address of the validator that the node acts for. Differs from `address` if the validator has its own key."""
         self.hello = hello
@@ -116,7 +116,7 @@ class Peer:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages can still be sent."""
+        """Whether messages can still be sent to the peer."""
         return self._link.is_open
 
     @property
@@ -138,7 +138,7 @@ class Peer:
         return self._link.send(self._shared[capability], code, payload, may_drop)
 
     def limit(self, capability: str, code: int, size: int) -> None:
-        """Limit the payload size of a message code, after decompression."""
+        """Limit the payload size of messages with this code, after decompression."""
         self._link.limit(self._shared[capability], code, size)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:

@@ -14,13 +14,13 @@ from ophion.runtime.topic import Topic
 
 
 class PeerConnected(Struct, frozen=True):
-    """A peer was accepted after Hello; its sub-protocols are attached."""
+    """Event: a peer was accepted after Hello, and its sub-protocols are attached."""
 
     peer: Peer
 
 
 class PeerGone(Struct, frozen=True):
-    """A peer's connection has ended."""
+    """Event: the connection of a peer has ended."""
 
     peer: Peer
     reason: DisconnectReason

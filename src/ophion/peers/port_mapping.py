@@ -16,7 +16,9 @@ _RELEASE_TIMEOUT_S: Final = 2.0
 
 
 class PortMapping:
-    """Requests the mapping at start and removes it at stop."""
+    """Requests the port mapping from the router when the service starts, and removes the mapping when the service
+    stops.
+    """
 
     def __init__(self, interface: str, port: int, search_address: tuple[str, int] = SEARCH_ADDRESS) -> None:
         self._interface = interface
@@ -25,7 +27,7 @@ class PortMapping:
         self._gateway: Gateway | None = None
 
     async def ask(self) -> str | None:
-        """Map the port. Returns the external address, or None after a logged failure."""
+        """Map the port on the router. Returns the router's external address, or None after a logged failure."""
         gateway = await find_gateway(self._interface, self._search_address)
         if gateway is None:
             log.warning("no UPnP gateway answered; the advertised address is unchanged. Check --nat-method")
@@ -44,7 +46,7 @@ class PortMapping:
         return external
 
     async def release(self) -> None:
-        """Remove the mappings, if the router answers in time."""
+        """Remove the port mappings, if the router answers in time."""
         if self._gateway is None:
             return
         with contextlib.suppress(TimeoutError, GatewayError, OSError):

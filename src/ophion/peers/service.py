@@ -175,8 +175,8 @@ class PeerService:
         return is_new
 
     def remove_static(self, enode: Enode) -> bool:
-        """Remove a static peer and disconnect the node. Returns False if the node was not a static peer; also
-        disconnects such a node.
+        """Remove a static peer and disconnect the node. If the node was not a static peer, returns False, but
+        disconnects the node too.
         """
         was_static = self.plan.remove_static(enode)
         self.plan.forget(enode.node_id)
@@ -190,7 +190,7 @@ class PeerService:
         return was_static
 
     def recheck(self) -> None:
-        """Disconnect peers that the rules no longer permit."""
+        """Disconnect the peers that the permission rules no longer permit."""
         for peer in self.peers:
             action = Action.KEEP_INBOUND if peer.is_inbound else Action.KEEP_OUTBOUND
             refusal = self._rules.refusal_of(peer.enode, action)
@@ -215,7 +215,7 @@ class PeerService:
             self.discovery.set_bootnodes([self.host_names.resolve(one) for one in self._settings.bootnodes])
         self._dialer.wake()
 
-    # --- task --------------------------------------------------------------------------------------
+    # --- main task ---------------------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Listen and dial until cancelled."""
@@ -264,7 +264,7 @@ class PeerService:
                 self._udp.close()
 
     def _set_port(self, port: int) -> None:
-        """Set the listening port in the rules, the node record and Hello."""
+        """Set the listening port in the permission rules, the node record and Hello."""
         settings, self._port = self._settings, port
         self._rules.local = Enode(self._key.public_key, settings.host, port, port)
         if self.discovery is not None:
@@ -300,7 +300,7 @@ class PeerService:
                 self.discovery.settle(port, port, external)
             log.info("Enode URL %s", self.local_enode)
 
-    # --- inbound ---------------------------------------------------------------------------------------
+    # --- inbound connections ---------------------------------------------------------------------------
 
     def _receive(self, accepted: socket.socket, received: bytes) -> Connection | None:
         """Create the connection of an accepted socket and start its task."""
@@ -323,7 +323,7 @@ class PeerService:
             connection.data_received(received)
         await self._connections.run(connection)
 
-    # --- outbound --------------------------------------------------------------------------------------
+    # --- outbound connections --------------------------------------------------------------------------
 
     async def _connect(self, enode: Enode) -> bool:
         """Dial a node and run the connection. Returns False if no connection was established."""
@@ -341,7 +341,7 @@ class PeerService:
             return False
         return True
 
-    # --- ConnectionManager -----------------------------------------------------------------------------
+    # --- ConnectionManager (called by connections) -----------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
         """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""
@@ -368,7 +368,7 @@ class PeerService:
             connection.finish()
 
     def joined(self, connection: Connection, peer: Peer) -> None:
-        """Register an accepted peer."""
+        """Add an accepted peer to the table of peers."""
         self.pending.leave(connection)
         self._inbound.flood_guard.accepted(peer.id)
         self._by_peer[peer] = connection

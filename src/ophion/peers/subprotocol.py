@@ -10,17 +10,18 @@ from ophion.peers.rlpx.capability import Capability
 
 
 class Attached(Protocol):
-    """A sub-protocol that runs on one connection."""
+    """A sub-protocol on one connection; receives the messages of this sub-protocol."""
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle one message on the event loop. Messages arrive in order; `code` starts at 0 for each capability.
+        """Handle one message on the event loop. Messages arrive in order. `code` is relative to the first code of the
+        sub-protocol.
 
-        Slow work belongs in `Peer.spawn`. A raised `PeerMisbehaved` ends the connection with its reason; `DecodeError`
-        ends it with `BREACH`.
+        Slow work belongs in `Peer.spawn`. A raised `PeerMisbehaved` ends the connection with the reason of the
+        exception; `DecodeError` ends the connection with `BREACH`.
         """
 
     def oversized(self, code: int, size: int) -> None:
-        """Handle a message above the size limit of its code. Its payload is not passed.
+        """Handle a message above the size limit of its code. The payload of the message is not passed.
 
         Raise `PeerMisbehaved` to end the connection; return to drop the message.
         """
@@ -30,7 +31,7 @@ class Attached(Protocol):
 
 
 class Subprotocol(Protocol):
-    """A sub-protocol with its offered versions."""
+    """A sub-protocol that this node offers, with its versions."""
 
     capabilities: Sequence[Capability]
 

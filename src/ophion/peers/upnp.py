@@ -65,7 +65,7 @@ class Gateway(Struct, frozen=True):
         return str(address)
 
     async def map(self, protocol: str, port: int, local: str) -> None:
-        """Forward a port of the router to the same port of this machine."""
+        """Forward a port of the router to the same port number of this machine."""
         arguments = {
             "NewRemoteHost": "",
             "NewExternalPort": str(port),
@@ -79,7 +79,7 @@ class Gateway(Struct, frozen=True):
         await self._ask("AddPortMapping", arguments)
 
     async def unmap(self, protocol: str, port: int) -> None:
-        """Remove a mapping."""
+        """Remove a port mapping from the router."""
         await self._ask(
             "DeletePortMapping", {"NewRemoteHost": "", "NewExternalPort": str(port), "NewProtocol": protocol}
         )
@@ -181,7 +181,9 @@ async def _read_description(answer: bytes, sender: str) -> Gateway | None:
 
 
 async def _request(url: SplitResult, method: str, headers: str, body: bytes) -> bytes:
-    """Send one HTTP request. Raises `GatewayError`."""
+    """Send one HTTP request. Returns the whole response, at most `_MAX_RESPONSE_BYTES`. Raises `GatewayError` if the
+    router does not answer or the status is not 200.
+    """
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     head = f"{method} {path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n{headers}"
     try:

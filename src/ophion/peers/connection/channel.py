@@ -19,9 +19,11 @@ _READ_AHEAD: Final = 256 * 1024
 _WRITE_AHEAD: Final = 256 * 1024
 """Limit of encrypted bytes in the transport. Above this limit, the connection stops encrypting messages."""
 _BYTES_PER_STEP: Final = 64 * 1024
-"""Limit of received bytes that one step processes. They decompress to at most 1.4 MB, in about a millisecond."""
+"""Limit of received bytes that one receive step processes. 64 KiB decompress to at most 1.4 MB, which takes about a
+millisecond.
+"""
 _MAX_FINAL_EVENTS: Final = 256
-"""Limit of events that a closed connection still decodes in search of a Disconnect."""
+"""Limit of events that are decoded after the socket has closed, in search of a Disconnect."""
 
 
 class Channel:
@@ -62,7 +64,7 @@ class Channel:
 
     @property
     def has_unread(self) -> bool:
-        """Whether received bytes are not handled yet."""
+        """Whether some received bytes are not processed yet."""
         return bool(self._inbox) or self.session.has_more
 
     def receive(self, data: bytes) -> None:
@@ -75,7 +77,7 @@ class Channel:
             self._is_reading_paused = True
 
     def events(self, max_events: int) -> Iterable[Event]:
-        """Return the next events of the session."""
+        """Process received bytes. Returns at most `max_events` events of the session, such as received messages."""
         return self.session.receive(self._next_bytes(), max_events)
 
     def resume_reading(self) -> None:
@@ -85,7 +87,7 @@ class Channel:
             self.transport.resume_reading()
 
     def resume_when_read(self) -> None:
-        """Resume reading from the socket if all received bytes are handled."""
+        """Resume reading from the socket if all received bytes are processed."""
         if not self.has_unread:
             self.resume_reading()
 
@@ -127,27 +129,29 @@ class Channel:
             self.transport.write(data)
 
     def resume_writing(self) -> None:
-        """Record that the transport accepts bytes again."""
+        """Record that the transport of the socket accepts bytes again."""
         self.is_writing_paused = False
         self._stuck_at = 0
 
     def stuck(self) -> str | None:
-        """Return an error if the remote node has read no bytes since the last check."""
+        """Return an error text if bytes are buffered and the remote node has read none of them since the last check.
+        None if the remote node reads.
+        """
         waiting = self.transport.get_write_buffer_size() if self.transport and self.is_writing_paused else 0
         is_stuck = waiting > 0 and waiting == self._stuck_at
         self._stuck_at = waiting
         return f"the peer reads none of {waiting} buffered bytes" if is_stuck else None
 
-    # --- end ----------------------------------------------------------------------------------------
+    # --- close --------------------------------------------------------------------------------------
 
     def drop_queues(self) -> None:
-        """Forget received and queued messages."""
+        """Drop the received bytes and the queued messages."""
         self.outbox.clear()
         self._inbox.clear()
 
     def close(self, reason: DisconnectReason, by_us: bool, can_send: bool) -> bool:
-        """Close the socket. If this node ends the connection, first send a Disconnect. Return whether a Disconnect was
-        sent.
+        """Close the socket. If this node ends the connection (`by_us`), first send a Disconnect. Returns whether a
+        Disconnect was sent.
         """
         assert self.transport is not None
         # keep reading, because this node must notice when the remote node closes the connection
@@ -156,7 +160,8 @@ class Channel:
         if not by_us or not has_keys or self.is_remote_closed:
             self.transport.close()
             return False
-        # keep the socket open until the remote node closes: a TCP reset after unread bytes could destroy the Disconnect
+        # do not close the socket yet: a close with unread bytes sends a TCP reset, and the remote node could lose the
+        # Disconnect
         self.write_handshake()
         if can_send:
             self.write(self.session.seal_disconnect(reason))
@@ -165,7 +170,7 @@ class Channel:
         return can_send
 
     def final_disconnect(self) -> DisconnectReason | None:
-        """Search the unread bytes of a closed socket for a Disconnect with its reason."""
+        """Return the reason of a Disconnect in the unread bytes of a closed socket, or None without a Disconnect."""
         try:
             while self.has_unread:
                 for event in self.events(_MAX_FINAL_EVENTS):

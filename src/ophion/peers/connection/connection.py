@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 
 _EVENTS_PER_STEP: Final = 8
 _OVERSLEPT_S: Final = 1.0
-"""A timer that fires this many seconds late shows a stall of this process. After a stall, the connection does not time
-out the peer.
+"""If a timer fires at least this many seconds late, this process was stalled. The connection then does not time out the
+peer.
 """
 
 
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether messages can still be sent."""
+        """Whether messages can still be sent to the peer."""
         return self._ending is None
 
     @property
@@ -135,13 +135,15 @@ class Connection(asyncio.Protocol):
         return self._tasks.spawn(work, self._fail)
 
     def limit(self, shared: Shared, code: int, size: int) -> None:
-        """Limit the payload size of a message code, after decompression."""
+        """Limit the payload size of messages with this code, after decompression."""
         self._session.limit(shared.offset + code, size)
 
     # --- sending ------------------------------------------------------------------------------------
 
     def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
-        """Queue one message. Returns False when the message will not be sent."""
+        """Queue one message. Returns False if the connection has ended or the send queue is full. A full queue drops
+        gossip (`may_drop`); any other message then disconnects the peer.
+        """
         if self._ending is not None:
             return False
         traffic = self._context.traffic
@@ -161,7 +163,9 @@ class Connection(asyncio.Protocol):
         self._end(reason, text, by_us=True)
 
     def probe(self) -> None:
-        """Ping the peer with a short timeout. Called when a second connection proves the same node key."""
+        """Ping the peer with a short timeout. Called when a second connection proves the same node key, because the
+        first connection may be dead.
+        """
         if self._ending is None and self.peer is not None and not self._liveness.is_probed:
             self._liveness.is_probed = True
             self._say(PING_ID)
@@ -180,7 +184,7 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self.local, self.remote = self._channel.open(transport)
         if self._ending is not None:
-            # the connection was evicted before the event loop had connected the socket
+            # the connection manager evicted the connection before the event loop had connected the socket
             transport.abort()
             return
         self._channel.write_handshake()
@@ -259,8 +263,8 @@ class Connection(asyncio.Protocol):
         channel.resume_when_read()
 
     def _note_membership(self) -> None:
-        """Record whether the peer is a network member (validator, static or permitted node). Called rarely, because the
-        lookup costs a hash and the result rarely changes.
+        """Record whether the peer is a network member (validator, static or permitted node). Called only after Hello
+        and when the timer fires, because the lookup computes a hash and its result rarely changes.
         """
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
@@ -362,7 +366,7 @@ class Connection(asyncio.Protocol):
     # --- disconnect ---------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
-        """End this connection after an error in handling its bytes."""
+        """End this connection after an error in handling received bytes."""
         reason, text, can_send = failure_of(error, self.peer or self.remote)
         self._end(reason, text, by_us=True, can_send=can_send)
 
@@ -376,7 +380,7 @@ class Connection(asyncio.Protocol):
             self._arm(self._context.timing.closing)
             if channel.close(reason, by_us, can_send):
                 traffic.note_p2p(traffic.sent, DISCONNECT_ID)
-        # finish in the next loop iteration, because the caller may be in the middle of an update
+        # finish in the next loop iteration, because the caller may be in the middle of handling a message
         self._context.loop.call_soon(self.finish)
 
     def abort(self) -> None:
@@ -384,8 +388,8 @@ class Connection(asyncio.Protocol):
         self._channel.abort()
 
     def finish(self) -> None:
-        """Release the peer on the first call. The connection manager calls this when a newer connection replaces this
-        connection.
+        """Detach the connection from its sub-protocols and from the connection manager. A second call does nothing. The
+        manager calls this when a newer connection to the same node replaces this connection.
         """
         if self._is_finished:
             return

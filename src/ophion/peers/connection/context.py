@@ -35,7 +35,7 @@ class ConnectionManager(Protocol):
 
 
 class Ending(NamedTuple):
-    """How a connection ended: the reason, and which node ended it."""
+    """How a connection ended: the disconnect reason, and which node ended the connection."""
 
     reason: DisconnectReason
     by_us: bool
@@ -54,4 +54,6 @@ class PeerContext(Struct, frozen=True):
     timing: Timing = field(default_factory=Timing)
     assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
     has_own_quota: Callable[[bytes], bool] = lambda node_id: False
-    """Returns whether a node (static, validator or permitted) is exempt from the limit on partly received messages."""
+    """Returns whether a node is exempt from the limit on incomplete large messages. Static peers, validators and
+    permitted nodes are exempt.
+    """

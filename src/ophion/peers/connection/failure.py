@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class ConnectionFailure(NamedTuple):
-    """Reason for which this node disconnects a peer."""
+    """Why and how this node disconnects a peer after an error."""
 
     reason: DisconnectReason
     text: str

@@ -23,11 +23,11 @@ _BATCH_INTERVAL_S: Final = 0.01
 _BATCH_SIZE: Final = 64
 """Number of sockets that the listener accepts per interval during a flood."""
 _RETRY_S: Final = 1.0
-"""Delay before the next attempt when the process has no file descriptors left."""
+"""Seconds without accepting after the process had no free file descriptor."""
 
 
 class Listener:
-    """Accepts sockets and passes them to a callback. Runs on the event loop; not thread-safe."""
+    """Accepts TCP connections and passes each socket to a callback. Runs on the event loop; not thread-safe."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Listener:
         self._loop.add_reader(self._socket.fileno(), self._on_ready)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the TCP port for peers."""
         if self._timer is not None:
             self._timer.cancel()
         if self._socket.fileno() >= 0:

@@ -26,7 +26,7 @@ class PeerLiveness:
         self.is_pinged = self.is_probed = False
 
     def extend(self, now: float) -> None:
-        """Give the peer one more idle period after a stall of this process. The caller then sends a Ping."""
+        """Give the peer one more idle period after a stall of this process. The caller then pings the peer."""
         self.received_at = self.message_at = max(self.received_at, now - self._timing.idle)
         self.is_pinged = True
 
@@ -48,6 +48,6 @@ class PeerLiveness:
         return True
 
     def next_check_s(self, now: float) -> float:
-        """Return the seconds until the next check."""
+        """Return the seconds until the connection must check again whether the peer is silent."""
         silent, idle = now - self.received_at, self._timing.idle
         return (2 if silent >= idle else 1) * idle - silent

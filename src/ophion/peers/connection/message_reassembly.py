@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 LARGE: Final = 1024 * 1024
 """Size in bytes from which an incomplete message counts against the limit. Smaller messages complete quickly."""
-MOST: Final = 64 * 1024 * 1024
+MAX_PARTIAL_BYTES: Final = 64 * 1024 * 1024
 
 T = TypeVar("T")
 
@@ -27,10 +27,12 @@ class MessageReassembly(Generic[T]):
         """Received bytes of the incomplete large messages of all connections."""
 
     def note(self, sender: T, size: int) -> T | None:
-        """Record the received bytes of an incomplete message. Above the limit, returns the connection to disconnect."""
+        """Record the received bytes of an incomplete message. Returns the connection to disconnect if all incomplete
+        large messages together exceed the limit, else None.
+        """
         if size < LARGE:
             self.total -= self._sizes.pop(sender, 0)
             return None
         self.total += size - self._sizes.get(sender, 0)
         self._sizes[sender] = size
-        return next(iter(self._sizes)) if self.total > MOST else None
+        return next(iter(self._sizes)) if self.total > MAX_PARTIAL_BYTES else None

@@ -16,7 +16,7 @@ class Host(Protocol):
     """Receives the events of sockets that wait for their first message."""
 
     def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
-        """Called with the complete auth message, including its size prefix."""
+        """Called when the auth message is complete. `auth` includes the size prefix of the message."""
 
     def went(self, waiting: PreHandshake) -> None:
         """Called when the socket is closed."""
@@ -43,7 +43,7 @@ class PreHandshake:
             self._timer = loop.call_later(seconds, self.leave)
 
     def enter(self) -> socket.socket:
-        """Stop watching the socket and hand it over to the caller."""
+        """Stop watching the socket and return it to the caller, which runs the handshake."""
         accepted = self._socket
         assert accepted is not None
         self._unwatch(accepted)

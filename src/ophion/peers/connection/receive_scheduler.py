@@ -40,7 +40,9 @@ class ReceiveScheduler:
         return len(self._members) + len(self._unknown)
 
     def add(self, step: Callable[[], bool], is_member: bool = False) -> None:
-        """Call `step` soon, and again until it returns False. `step` must not raise, and must not be queued already."""
+        """Call `step` soon, and again until it returns False (no work left). `step` must not raise, and must not be
+        queued already.
+        """
         (self._members if is_member else self._unknown).append(step)
         if not self._is_scheduled:
             self._is_scheduled = True

@@ -27,13 +27,13 @@ class Outbox:
     def __init__(self) -> None:
         self._messages: deque[tuple[int, bytes]] = deque()
         self.size = 0
-        """Bytes of the queued messages."""
+        """Number of bytes of the queued messages."""
 
     def __len__(self) -> int:
         return len(self._messages)
 
     def put(self, message_id: int, payload: bytes) -> None:
-        """Add a message at the end."""
+        """Add a message at the end of the queue."""
         self._messages.append((message_id, payload))
         self.size += len(payload) + _OVERHEAD
 
@@ -48,6 +48,6 @@ class Outbox:
         return batch
 
     def clear(self) -> None:
-        """Drop all messages."""
+        """Drop all queued messages."""
         self._messages.clear()
         self.size = 0

@@ -11,7 +11,7 @@ MAX_TASKS: Final = 16
 
 
 class ConnectionTasks:
-    """Tasks of one peer, bounded in number."""
+    """Tasks of one peer's connection, at most `MAX_TASKS`."""
 
     __slots__ = ("_children", "_group")
 
@@ -46,7 +46,7 @@ class ConnectionTasks:
         return True
 
     def cancel(self) -> None:
-        """Cancel all tasks."""
+        """Cancel all tasks of the peer."""
         for task in tuple(self._children):
             task.cancel()
 

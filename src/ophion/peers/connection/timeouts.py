@@ -24,7 +24,9 @@ class Timing(Struct, frozen=True):
     closing: float = 2.0
     """Timeout from our Disconnect until the remote node closes the connection."""
     probe: float = 2.0
-    """Time to answer the Ping that this node sends when a second connection proves the same key."""
+    """Seconds that a peer has to answer the Ping that this node sends when a second connection proves the same node
+    key.
+    """
 
 
 class StageTimer:
@@ -35,7 +37,7 @@ class StageTimer:
     def __init__(self) -> None:
         self._handle: asyncio.TimerHandle | None = None
         self.due_at = 0.0
-        """Monotonic time at which the timer should fire. It fires later if this process is stalled."""
+        """Monotonic time at which the timer should fire. The timer fires later if this process is stalled."""
 
     def arm(self, loop: asyncio.AbstractEventLoop, due_at: float, seconds: float, fire: Callable[[], None]) -> None:
         """Call `fire` once after the given seconds. Replaces an earlier timer."""

@@ -49,7 +49,7 @@ class Traffic:
         self.payload_received[capability.name] += size
 
     def note_sent(self, shared: Shared, code: int, size: int) -> None:
-        """Count one queued message."""
+        """Count one sent message, when it is queued."""
         capability = shared.capability
         self.sent[capability.name, capability.message_name(code), code] += 1
         self.payload_sent[capability.name] += size

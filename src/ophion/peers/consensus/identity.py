@@ -31,19 +31,21 @@ NAME: Final = "vid"
 _PROOF: Final = 0
 _LINKS: Final = 1
 _MAX_PROOF_BYTES: Final = 69
-"""Size limit of a proof in bytes. A proof is an RLP list with one signature of 65 bytes."""
+"""Size limit in bytes of a proof: an RLP list with one signature of 65 bytes."""
 _LINKS_VERSION: Final = 2
-"""The first version with reports of connections."""
+"""First version of vid in which nodes report to which validators they are connected."""
 _DOMAIN: Final = b"ophion validator node"
 
 
 def identity_digest(genesis: Hash32, node_id: bytes) -> Hash32:
-    """Return the hash that a validator key signs for a node of a chain."""
+    """Return the hash that a validator key signs to prove that a node acts for the validator. The proof is valid on
+    this chain only.
+    """
     return keccak256(_DOMAIN + genesis + node_id)
 
 
 class IdentityProtocol:
-    """The sub-protocol vid. All nodes of a BFT network offer it; nodes with a separate validator key send a proof."""
+    """The sub-protocol vid. All nodes of a BFT network offer vid; nodes with a separate validator key send a proof."""
 
     def __init__(
         self, validators: Validators, genesis: Hash32, node_id: bytes, validator_key: DigestSigner | None
@@ -69,7 +71,7 @@ class IdentityProtocol:
 
 
 class IdentityPeer:
-    """The sub-protocol vid/1 on one connection."""
+    """The sub-protocol vid (any version) on one connection."""
 
     def __init__(self, peer: Peer, protocol: IdentityProtocol) -> None:
         self._peer = peer
@@ -77,7 +79,9 @@ class IdentityPeer:
         self._has_proof = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle a proof or a report. A proof assigns the peer to the validator that signed its node id."""
+        """Handle a proof of a validator key or a report of connections. A proof assigns the peer to the validator that
+        signed its node id.
+        """
         peer, protocol = self._peer, self._protocol
         if code == _LINKS:
             protocol.validators.links.received(peer, payload)
@@ -97,10 +101,10 @@ class IdentityPeer:
         protocol.validators.identified(peer, validator)
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer, because both messages of this protocol are small."""
+        """Disconnect a peer that sends an oversized message, because proofs and reports are small."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{NAME} message {code} of {size} bytes")
 
     def closed(self) -> None:
-        """Free the slot that the node occupied among the nodes of its validator."""
+        """Free the slot of this node. Each validator has `MAX_NODES` slots for connected nodes."""
         self._protocol.validators.links.detach(self._peer)
         self._protocol.validators.released(self._peer)

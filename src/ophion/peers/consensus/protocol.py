@@ -24,7 +24,7 @@ validator per block.
 _MESSAGES_PER_BLOCK: Final = 4
 """Messages per block and validator that a peer may send, for block periods below 0.2 s."""
 _MIN_PERIOD_S: Final = 0.05
-"""Shortest block period for which the rate limit grows."""
+"""Block periods below this many seconds count as this period in the rate limit."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
 """Limit of bytes per second from a validator: one block of the maximum size."""
@@ -43,7 +43,9 @@ _UNKNOWN_BYTES_A_SECOND: Final = 16 * 1024
 
 
 def message_cost(validators: int, period_s: float) -> float:
-    """Return how much of its rate limit a validator uses up per message, in a network of this many validators."""
+    """Return how many tokens one message takes from the rate limit of a validator. Messages cost less in a large
+    validator set and with a short block period.
+    """
     limit = validators * max(_MESSAGES_PER_VALIDATOR, _MESSAGES_PER_BLOCK / max(period_s, _MIN_PERIOD_S))
     return min(1.0, _MESSAGES_A_SECOND / max(1.0, limit))
 
@@ -57,7 +59,7 @@ class ConsensusProtocol:
         names = tuple(f"{code:#04x}" for code in range(first)) + tuple(kind.name.lower() for kind in MessageKind)
         self.variant = variant
         self.first_code = first
-        """The first message code. Lower codes are unused."""
+        """The first message code in use; the sub-protocol reserves the lower codes."""
         self.validators = validators
         limits = {first + kind: _MAX_VOTE_BYTES for kind in (MessageKind.PREPARE, MessageKind.COMMIT)}
         self.capability = Capability(name, version, length, names, limits)
@@ -86,7 +88,9 @@ class ConsensusPeer:
         )
 
     def received(self, code: int, payload: bytes) -> None:
-        """Hand a message to the driver. An undecodable message is dropped without a disconnect (consensus.md 0.4)."""
+        """Hand a message to the consensus driver. An undecodable message is dropped without a disconnect (consensus.md
+        0.4).
+        """
         protocol, peer = self._protocol, self._peer
         if code < protocol.first_code:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{protocol.capability} has no message {code:#04x}")
@@ -98,7 +102,7 @@ class ConsensusPeer:
         messages, size = self._validator_limits if is_validator else self._unknown_limits
         cost = message_cost(validators.count, validators.period_s) if is_validator else 1.0
         now = validators.now()
-        # a refused `take` uses up nothing, so a validator that relayed a flood may send again at once
+        # a refused `take` removes no tokens, so dropped messages do not delay later messages of the validator
         if not (messages.take(cost, now) and size.take(len(payload), now)):
             validators.dropped += 1
             return
@@ -108,7 +112,7 @@ class ConsensusPeer:
             peer.penalize()
 
     def oversized(self, code: int, size: int) -> None:
-        """Drop and count a vote over its size limit."""
+        """Disconnect a peer that sends a vote over its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{self._protocol.capability} vote of {size} bytes")
 
     def closed(self) -> None:

@@ -1,13 +1,13 @@
-"""`ValidatorLinks`: the connections that each peer has reported.
+"""`ValidatorLinks`: to which validators each peer is connected, as the peers report.
 
-A validator sends its messages to every validator that it is connected to. So a node relays a message only to peers
-without a reported connection to the author of the message. When all validators are connected, nothing is relayed, and
+A validator sends its messages to every validator that it is connected to. So a node relays a message only to peers that
+have not reported a connection to the author of the message. When all validators are connected, nothing is relayed, and
 the number of messages per block grows with the square of the number of validators. Without reports it grows with the
 cube.
 
-A false report harms only the peer that sends it: it gets fewer messages. Peers without reports get every message.
-
-Reports list connections to validators, and go to validators. So connections of unknown peers cause no reports.
+A false report harms only the peer that sends the report: that peer gets fewer messages. Peers that send no reports get
+every message. Only connections to validators are reported, and only to validators. So connections of unknown peers
+cause no reports.
 """
 
 from __future__ import annotations
@@ -30,29 +30,32 @@ MAX_LINKS: Final = 1000
 """Maximum number of connections in one report. Further connections are not reported."""
 MAX_REPORT_BYTES: Final = MAX_LINKS * (ADDRESS_LENGTH + 1) + 8
 LOSS_DELAY_S: Final = 0.1
-"""Delay of a report after a lost connection. Until then, peers do not relay the messages of the lost node."""
+"""Seconds before a lost connection is reported. Until the report, peers relay no messages of the lost node to this
+node.
+"""
 NEW_DELAY_S: Final = 2.0
-"""Delay of a report after a new connection. A starting network makes many connections."""
+"""Seconds before a new connection is reported. One report then covers the many connections of a starting network."""
 _MAX_REPORTS: Final = 20
 _REPORTS_A_SECOND: Final = 2
-"""Rate limit of reports per peer. A peer above the limit counts as a peer without reports."""
+"""Reports per second that a peer may send. A peer above the limit is treated as a peer that sends no reports."""
 _MAX_SENT: Final = 10
 _SENT_A_SECOND: Final = 0.5
-"""Rate limit of the reports to a peer, below the peer's limit. A validator may lose and make connections all the time.
+"""Reports per second that this node sends to a peer at most. Peers accept `_REPORTS_A_SECOND`, which is more, so a
+validator with unstable connections stays below their limit.
 """
 _RETRY_S: Final = 1.0
-"""Delay of a report above the rate limit."""
+"""Seconds before a report above the rate limit is tried again."""
 
 
 class _Reporter(Struct):
-    """A peer that sends and accepts reports."""
+    """A peer that sends and accepts reports of connections."""
 
     send: Callable[[bytes], object]
     limit: TokenBucket
     sending: TokenBucket
     links: frozenset[Address] = frozenset()
     sent: bytes = b""
-    """The last report to this peer."""
+    """The last report of connections that this node sent to the peer."""
 
 
 class ValidatorLinks:
@@ -66,10 +69,9 @@ class ValidatorLinks:
         on_change: Callable[[], None],
         on_loss: Callable[[Peer, frozenset[Address]], None],
     ) -> None:
-        """Create the links. `own` returns the nodes of validators that this node is connected to.
-
-        `is_validator` returns whether a peer gets reports. `on_change` is called after each report that differs from
-        the last one. `on_loss` is called with a peer and the nodes that the peer has lost.
+        """Create the links. `own` returns the nodes of validators that this node is connected to. `is_validator`
+        returns whether a peer gets reports. `on_change` is called after each report of a peer that differs from the
+        peer's last report. `on_loss` is called with a peer and the nodes that the peer has lost.
         """
         self._clock = clock
         self._own = own
@@ -80,13 +82,13 @@ class ValidatorLinks:
         self._timer: asyncio.TimerHandle | None = None
 
     def attach(self, peer: Peer, send: Callable[[bytes], object]) -> None:
-        """Add a peer that accepts reports. `send` sends a report to the peer."""
+        """Add a peer that accepts reports of connections. `send` sends a report to the peer."""
         limit, sending = TokenBucket(_MAX_REPORTS, _REPORTS_A_SECOND), TokenBucket(_MAX_SENT, _SENT_A_SECOND)
         self._reporters[peer] = _Reporter(send, limit, sending)
         self._report_after(NEW_DELAY_S)
 
     def detach(self, peer: Peer) -> None:
-        """Remove a disconnected peer."""
+        """Remove a disconnected peer and its reports."""
         if self._reporters.pop(peer, None) is not None:
             self._on_change()
 

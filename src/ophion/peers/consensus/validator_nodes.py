@@ -27,11 +27,11 @@ class ValidatorNodes:
         return self._validators.get(node, node)
 
     def has_nodes(self, validator: Address) -> bool:
-        """Whether nodes with other node keys act for a validator."""
+        """Whether the validator has nodes whose node key is not the validator key."""
         return validator in self._nodes
 
     def connected(self, node: Address, validator: Address) -> bool:
-        """Add a connected node. Returns False if the validator has `MAX_NODES` connected nodes."""
+        """Add a connected node. Returns False if the validator already has `MAX_NODES` connected nodes."""
         self._forget(node)
         nodes = self._nodes.setdefault(validator, {})
         if len(nodes) >= MAX_NODES:
@@ -45,7 +45,7 @@ class ValidatorNodes:
         return True
 
     def disconnected(self, node: Address, is_kept: bool) -> None:
-        """Mark a node as disconnected if `is_kept` is set; otherwise forget the node."""
+        """Record that a node has disconnected. If `is_kept` is set, the node stays assigned to its validator."""
         validator = self._validators.get(node)
         if validator is None:
             return

@@ -31,26 +31,27 @@ log = logging.getLogger(__name__)
 _MIN_DELAYED_BYTES: Final = 4096
 """Size in bytes above which a proposal is relayed after `_RELAY_DELAY_S`."""
 _MAX_KEPT: Final = 4
-"""Number of recent messages kept per validator, for peers that lose their connection to that validator."""
+"""Number of recent messages kept per validator. Peers that lose their connection to the validator get these messages.
+"""
 _RELAY_DELAY_S: Final = 0.25
 _DELAY_PER_VALIDATOR_S: Final = 0.025
-"""Seconds of delay, per validator of the set, before a proposal is relayed to validators that are connected to its
-author.
-
-The votes of a large set take longer to arrive.
+"""Delay before a proposal is relayed to validators that are connected to its author, in seconds per validator of the
+set. The votes of a large set take longer to arrive.
 """
 _MAX_PROPOSALS: Final = 8
 
 
 class _ValidatorPeer(Struct, frozen=True):
-    """A peer that speaks a protocol variant."""
+    """A peer with the sub-protocol of one protocol variant (IBFT 2.0 or QBFT)."""
 
     peer: Peer
     capability: str
 
 
 class Validators:
-    """Implements `Gossip` with the connected peers, for one driver."""
+    """Sends the messages of one consensus driver to the connected peers. Implements `Gossip`, the driver's interface to
+    the network.
+    """
 
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
         self.dropped = 0
@@ -60,7 +61,7 @@ class Validators:
         self.links = ValidatorLinks(
             clock, self._linked_nodes, self._is_node_of_validator, self._forget_targets, self._on_lost_links
         )
-        """The reported connections between validators."""
+        """To which validators each peer is connected, as the peers report."""
         self._driver = driver
         driver.inbox.malformed = self._blame
         self._clock = clock
@@ -68,11 +69,15 @@ class Validators:
         self._connections: dict[tuple[str, Address], list[_ValidatorPeer]] = {}
         """Connections by protocol variant and validator. Several nodes may act for one validator."""
         self._voted: OrderedDict[Hash32, set[Address]] = OrderedDict()
-        """Validators that voted on a proposal, by the digest of the proposal. These validators need no relayed copy."""
+        """Validators that voted on a proposal, by the digest of the proposal. Such validators need no relayed copy of
+        the proposal.
+        """
         self._relayed: dict[Address, deque[BftMessage]] = {}
-        """The latest small messages by author."""
+        """The latest messages of each author, without large proposals."""
         self._targets: dict[Address, list[_ValidatorPeer]] = {}
-        """By author: the connections of validators that have no reported connection to this author."""
+        """By author: the connections to validators that have reported no connection to the author. This node relays
+        messages of the author to these validators.
+        """
         self._targets_of: frozenset[Address] = frozenset()
         """The validator set for which `_targets` is valid."""
 
@@ -88,7 +93,7 @@ class Validators:
 
     @property
     def count(self) -> int:
-        """Number of validators of the current height."""
+        """Number of validators at the current height."""
         return len(self._driver.validators)
 
     @property
@@ -97,7 +102,7 @@ class Validators:
         return self._driver.period_s
 
     def came(self, peer: Peer, variant: str, capability: str) -> None:
-        """Add a connected peer."""
+        """Add a peer whose consensus sub-protocol has started."""
         self._connections.setdefault((variant, peer.validator_address), []).append(_ValidatorPeer(peer, capability))
         self._forget_targets()
         self.links.gained()
@@ -105,7 +110,7 @@ class Validators:
             self._driver.connected(peer.validator_address)
 
     def left(self, peer: Peer, variant: str) -> None:
-        """Remove a disconnected peer. Its validator may have other connections."""
+        """Remove a disconnected peer. The peer's validator may have other connections."""
         address = peer.validator_address
         connections = self._connections.get((variant, address), [])
         left = [connection for connection in connections if connection.peer is not peer]
@@ -139,11 +144,13 @@ class Validators:
             self.came(peer, variant, capability)
 
     def released(self, peer: Peer) -> None:
-        """Free the slot of a disconnected peer among the nodes of its validator."""
+        """Free the slot of a disconnected peer. Each validator has `MAX_NODES` slots for connected nodes."""
         self.nodes.disconnected(peer.address, is_kept=self.is_validator(peer.validator_address))
 
     def received(self, variant: str, raw: RawMessage, peer: Address) -> None:
-        """Hand a message to the driver. Ignores messages of a protocol variant that the current height does not use."""
+        """Hand a message to the consensus driver. Ignores messages of a protocol variant that the current height does
+        not use.
+        """
         self._note_validators()
         if variant == self._driver.protocol_name:
             self._driver.received(raw, peer)
@@ -158,7 +165,7 @@ class Validators:
         """Return the connections of a validator in the current protocol variant."""
         return self._connections.get((self._driver.protocol_name, address), [])
 
-    # --- Gossip ---------------------------------------------------------------------------------
+    # --- Gossip (called by the driver) ----------------------------------------------------------
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         for address in validators:
@@ -206,7 +213,7 @@ class Validators:
     # --- sending --------------------------------------------------------------------------------
 
     def _may_lack(self, address: Address, exclude: Collection[Address | None]) -> bool:
-        # of several nodes with one key, only one has sent the message
+        # several nodes may act for one validator, and only one of these nodes has sent the message
         return address not in exclude or len(self._of(address)) > 1
 
     def _relay_later(self, proposal: Proposal, exclude: Collection[Address | None], is_large: bool) -> None:
@@ -222,8 +229,8 @@ class Validators:
             later(delay_s, self._relay_unvoted, proposal, others - unreached)
 
     def _relay_unvoted(self, proposal: Proposal, validators: Collection[Address]) -> None:
-        """Relay a proposal to those of `validators` that have not voted on it. Does nothing if the height is
-        decided.
+        """Relay a proposal to those of `validators` that have not voted on it. Does nothing if consensus at the height
+        of the proposal is reached.
         """
         if self._driver.current_height <= proposal.height:
             voters = self._voted.get(proposal.block.digest, ())
@@ -243,8 +250,9 @@ class Validators:
         """Return the connections of the validators that may lack a message of `author`.
 
         Several nodes may act for the author. A validator is left out only if it has reported connections to all of
-        them, because any of them may be stopped. `is_direct` means that a node of the author has sent the message to
-        this node. Otherwise the sender may be a node of the author that is unknown here, and no validator is left out.
+        these nodes, because any of them may be stopped. `is_direct` means that a node of the author has sent the
+        message to this node. Otherwise the author may have nodes that this node does not know, and no validator is left
+        out.
         """
         validators = self._note_validators()
         if not is_direct and self.nodes.has_nodes(author):
@@ -261,7 +269,9 @@ class Validators:
         return targets
 
     def _note_validators(self) -> frozenset[Address]:
-        """Return the validators of the current height. Forgets the targets and reports again after a change."""
+        """Return the validators of the current height. After a change of the validators, clears `_targets` and reports
+        the connections of this node again.
+        """
         validators = self._driver.validators
         if validators is not self._targets_of:
             if validators != self._targets_of:

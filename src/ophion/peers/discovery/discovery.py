@@ -52,8 +52,8 @@ _EXPIRY_S: Final = 60
 _MAX_EXPIRATION: Final = 2**63 - 1
 _RESPONSE_TIMEOUT_S: Final = 0.8
 _PING_BACK_S: Final = 0.5
-"""Seconds of delay before a request. Meanwhile the other node can ping this node, and the Pong proves this node's
-endpoint.
+"""Seconds to wait before a request to a node that has no proof of this node's endpoint. Meanwhile the node can ping
+this node and get a Pong, which is the proof.
 """
 _MAX_NEIGHBORS: Final = 12
 _MAX_OPEN: Final = 256
@@ -90,7 +90,7 @@ class ChainMark(Struct, frozen=True):
 
 
 class DiscoveryContext(Struct, frozen=True):
-    """Callbacks that discovery needs."""
+    """Callbacks that `Discovery` uses to send packets, check rules and report nodes."""
 
     send: Callable[[bytes, Address], None]
     offer: Callable[[Enode], None]
@@ -139,7 +139,7 @@ class Discovery:
         self._bonds = EndpointProofs()
         self._open: dict[_Key, _Request] = {}
         self._returned: PendingLimit[_Key] = PendingLimit(max_pending=_MAX_RETURNED)
-        """The open requests that a Ping of another node caused."""
+        """Open Pings to unproven nodes that pinged this node first."""
         self._failures: Counter[bytes] = Counter()
         self._suitable: dict[bytes, Enode] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -152,9 +152,9 @@ class Discovery:
         """Received packets by type. The type `bad` counts undecodable and expired packets."""
         self.sent_count: Counter[str] = Counter()
         self.asked_count: Counter[str] = Counter()
-        """Sent requests by type."""
+        """Number of sent requests by type."""
         self.repeated_count: Counter[str] = Counter()
-        """Requests that repeat an unanswered request of the same type to the same node."""
+        """Number of requests that repeat an unanswered request of the same type to the same node."""
         self._silent: dict[_Key, None] = {}
         """Recent requests without a response."""
 
@@ -169,7 +169,7 @@ class Discovery:
         self._update_record()
 
     def forget(self, node_id: bytes) -> None:
-        """Remove a node from the table. The node is added again when it answers."""
+        """Remove a node from the routing table. A later response of the node adds the node again."""
         self.buckets.remove(node_id)
         self._suitable.pop(node_id, None)
         self._failures.pop(node_id, None)
@@ -229,16 +229,19 @@ class Discovery:
     # --- requests --------------------------------------------------------------------------------------
 
     async def ping(self, enode: Enode) -> bool:
-        """Ping a node; returns whether it answered."""
+        """Ping a node. Returns whether the node answered."""
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # the open Ping may be an answer to a Ping of the remote node; from now on it counts against `_MAX_OPEN`
+        # this node may have sent the open Ping only because the remote node pinged first; from now on the Ping counts
+        # against `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
         return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
-        """Remove nodes that the rules no longer permit. After a removal, also drop all endpoint proofs."""
+        """Remove the nodes that permissions or bans now forbid from the routing table. After a removal, also drop all
+        endpoint proofs.
+        """
         dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
         for enode in dropped:
             self.forget(enode.node_id)
@@ -318,7 +321,7 @@ class Discovery:
         return self._ask(enode, ping, Kind.PONG)
 
     def _ask(self, enode: Enode, packet: Packet, answer: Kind) -> _Request | None:
-        """Send a request, or return the open request of the same type to this node."""
+        """Send a request, or return the open request of the same type to this node. None if too many are open."""
         key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:
             return known
@@ -410,8 +413,8 @@ class Discovery:
             self._keep(enode)
 
     def _return_ping(self, enode: Enode) -> None:
-        """Ping an unproven node that has pinged us. If too many Pings are open, drop a Ping to the IP with the most
-        open Pings.
+        """Ping an unproven node that has pinged us. If too many such Pings are open, give up an open Ping to the IP
+        that has most of them.
         """
         key = (enode.node_id, enode.ip, Kind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:

@@ -31,7 +31,7 @@ class Lookup:
 
     @property
     def nearest(self) -> list[Enode]:
-        """The nodes found so far, closest first."""
+        """The nodes found so far in the lookup, closest to the target first."""
         return list(self._nearest.values())
 
     @property
@@ -53,7 +53,7 @@ class Lookup:
         return chosen
 
     def answered(self, node_id: bytes, found: Iterable[Enode]) -> None:
-        """Add the nodes of a response."""
+        """Record the response of a node, which names the nodes in `found`."""
         self._open.discard(node_id)
         self._merge(found)
 

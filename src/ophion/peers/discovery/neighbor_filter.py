@@ -12,7 +12,7 @@ _MIN_PORT: Final = 1024
 
 
 def is_plausible(ip: str, udp_port: int, sender_ip: str) -> bool:
-    """Whether this node may contact an address that a node at `sender_ip` named."""
+    """Whether this node may contact an address that is listed in a Neighbors packet from `sender_ip`."""
     if not ip or udp_port <= _MIN_PORT:
         return False
     address, sender = ipaddress.ip_address(ip), ipaddress.ip_address(sender_ip)

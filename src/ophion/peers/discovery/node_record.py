@@ -32,7 +32,7 @@ _IDENTITY: Final = (b"id", b"secp256k1")
 
 
 class Record(Struct, frozen=True):
-    """A record with a valid signature."""
+    """A decoded node record with a valid signature."""
 
     node_id: bytes
     seq: int

@@ -53,7 +53,7 @@ class Ping(Struct, frozen=True):
 
 
 class Pong(Struct, frozen=True):
-    """Response to a Ping. It names the endpoint from which the Ping came."""
+    """Response to a Ping. A Pong names the endpoint from which the Ping came."""
 
     receiver: Endpoint
     ping_hash: bytes
@@ -89,7 +89,7 @@ class RecordRequest(Struct, frozen=True):
 
 
 class RecordResponse(Struct, frozen=True):
-    """Response to a RecordRequest."""
+    """Response to a RecordRequest, with the node record of the sender."""
 
     request_hash: bytes
     record: bytes

@@ -82,7 +82,7 @@ class Buckets:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # the most recently seen waiting node fills the gap and is checked before the other nodes of the bucket
+                # the node of the replacement list that was seen last fills the gap; it is the next node to be checked
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return
@@ -92,7 +92,7 @@ class Buckets:
         return sorted(self, key=lambda enode: place_of(enode.node_id) ^ target)[:limit]
 
     def any(self, random: Random) -> Enode | None:
-        """Return the least recently seen node of a random bucket."""
+        """Return the least recently seen node of a random bucket; None if the table is empty."""
         filled = [bucket for bucket in self._buckets.values() if bucket.nodes]
         if not filled:
             return None
@@ -103,7 +103,9 @@ class Buckets:
         return self._buckets.setdefault(number, _Bucket())
 
     def _is_rare(self, enode: Enode, bucket: _Bucket) -> bool:
-        """Whether the node is within the limits per public subnet. Private addresses have no limit."""
+        """Whether the table and the bucket may hold one more node of this node's public subnet. Private addresses have
+        no limit.
+        """
         if not is_public(enode.ip):
             return True
         subnet = _subnet(enode.ip)

@@ -92,7 +92,7 @@ class UdpSocket(asyncio.DatagramProtocol):
                 log.debug("cannot send packet address=%s error=%s", address, error)
 
     def close(self) -> None:
-        """Close the socket and drop the queue."""
+        """Close the socket and drop the queued packets."""
         self._waiting.clear()
         self._known.clear()
         if self._transport is not None:

@@ -39,7 +39,7 @@ _MAX_ANNOUNCERS: Final = 8
 
 
 class _PendingBlock(Struct):
-    """An announced block that has not arrived."""
+    """A block that peers have announced and that has not arrived."""
 
     number: int
     announcers: list[EthPeer] = field(default_factory=list)
@@ -60,7 +60,7 @@ class _Announcer(Struct):
 
 
 class BlockFetcher:
-    """Fetches announced blocks."""
+    """Fetches blocks that peers announce by hash."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class BlockFetcher:
         is_coming: Callable[[Hash32], bool],
         is_member: Callable[[EthPeer], bool],
     ) -> None:
-        """Create the block fetcher. `is_here` returns whether a block needs no fetch. `is_coming` returns whether a
-        copy of the block is being verified or imported.
+        """Create the block fetcher. `is_here` returns whether a block is in the chain or known to be invalid.
+        `is_coming` returns whether a copy of the block is being verified or imported.
         """
         self._deliver = deliver
         self._is_here = is_here

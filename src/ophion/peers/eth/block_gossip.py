@@ -68,7 +68,7 @@ _FOREIGN: Final = 8192
 
 
 class BlockGossip:
-    """Announces blocks, and imports announced blocks."""
+    """Announces own blocks to peers, and imports the blocks that peers announce."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class BlockGossip:
         is_member: Callable[[EthPeer], bool],
     ) -> None:
         """Create the block gossip. `is_member` returns whether a peer is a validator, a static node or a permitted
-        node. Members have quotas of their own.
+        node. Members do not share the quota of unknown peers.
         """
         self.sent = 0
         """Number of blocks sent in full, for metrics."""
         self.dropped = 0
-        """Number of full blocks dropped because their sender had used up its quota."""
+        """Number of blocks sent in full that were dropped, because the sender had used up its quota."""
         self._chain = chain
         self._importer = importer
         self._peers = peers
@@ -100,9 +100,9 @@ class BlockGossip:
         self._is_open = chain.spec.terminal_total_difficulty is None
         self._held = HeldBlocks(is_member)
         self._orphans: dict[Hash32, list[ChainBlock]] = {}
-        """Held blocks, by the hash of their missing parent."""
+        """Blocks that wait for a missing parent, by the hash of the parent."""
         self._foreign = RecentHashes(_FOREIGN)
-        """Hashes of blocks from peers. This node does not announce them as own blocks."""
+        """Hashes of blocks from peers. This node does not announce such blocks as own blocks."""
         self.refused: Callable[[Sequence[Header]], None] = lambda headers: None
         """Called for announced headers that do not follow the rules of this node."""
         self._fetcher = BlockFetcher(self._fetched, self._is_settled, self._held.__contains__, is_member)
@@ -137,7 +137,7 @@ class BlockGossip:
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
-        """Handle a NewBlockHashes message."""
+        """Handle a NewBlockHashes message: fetch the announced blocks that this node lacks."""
         if not self._is_open:
             return
         for hash, number in decode_new_hashes(payload):
@@ -192,7 +192,7 @@ class BlockGossip:
                 del self._orphans[parent]
         self._held.left(peer)
 
-    # --- verify and import ----------------------------------------------------------------------
+    # --- verifying and importing blocks ---------------------------------------------------------
 
     async def _take_full(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> None:
         self._fetcher.came(header.hash)
@@ -299,7 +299,7 @@ class BlockGossip:
                 for block in waiting:
                     self._held.remove(block.header.hash)
 
-    # --- announcing -----------------------------------------------------------------------------
+    # --- announcing blocks ----------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Announce an own block, and import held blocks whose parent is now in the chain."""
@@ -338,7 +338,9 @@ class BlockGossip:
         self._announce_hash(block.header)
 
     def _pass_on(self, block: ChainBlock) -> None:
-        """Send a block in full to peers that may not have it."""
+        """Send a block in full to the peers that may not have the block. In a large network, only a random sample of
+        these peers gets the block.
+        """
         header, peers = block.header, list(self._peers)
         holders = self._holders(header)
         receivers = [

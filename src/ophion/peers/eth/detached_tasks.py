@@ -15,13 +15,13 @@ from typing import Any, Final, Generic, TypeVar
 
 MAX_PER_PEER: Final = 32
 MAX_OF_UNKNOWN: Final = 64
-"""Limit of tasks of all unknown peers together."""
+"""Limit of concurrent tasks of all unknown peers together (peers that are no network members)."""
 
 Owner = TypeVar("Owner", bound=Hashable)
 
 
 class DetachedTasks(Generic[Owner]):
-    """Tasks that run as long as their service. An exception in a task ends the service."""
+    """Tasks that run until they end or the service stops. An exception in a task ends the service."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ MAX_ID_BYTES: Final = 8
 
 
 def items_of(payload: bytes, min_items: int, max_items: int, what: str) -> list[rlp.Item]:
-    """Decode a message that is a list. `max_items` counts the items of all levels."""
+    """Decode a message that is a list. `max_items` bounds the total number of RLP items, nested items included."""
     items = rlp.decode(payload, max_items)
     if not isinstance(items, list) or len(items) < min_items:
         raise RlpError(f"{what}: a list of {min_items} items is expected", 0)
@@ -25,7 +25,7 @@ def items_of(payload: bytes, min_items: int, max_items: int, what: str) -> list[
 
 
 def parts_of(payload: bytes, count: int, what: str) -> list[bytes]:
-    """Split a list into its encoded items."""
+    """Split an RLP list of `count` items into its encoded items."""
     parts = rlp.split_list(payload, count)
     if len(parts) != count:
         raise RlpError(f"{what}: {len(parts)} items instead of {count}", 0)
@@ -33,7 +33,7 @@ def parts_of(payload: bytes, count: int, what: str) -> list[bytes]:
 
 
 def number(item: rlp.Item, bits: int, what: str) -> int:
-    """Decode a scalar of at most `bits` bits. Checks its length before the conversion."""
+    """Decode an unsigned integer. Rejects more than `bits` bits before the conversion."""
     if not isinstance(item, bytes) or 8 * len(item) > bits + 7:
         raise RlpError(f"{what}: not a number of {bits} bits", 0)
     value = rlp.decode_int(item)

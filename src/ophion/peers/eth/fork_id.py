@@ -93,9 +93,10 @@ class ForkIds:
         return f"its fork hash 0x{remote.hash.hex()} does not match this network"
 
     def first_unknown(self, remote: ForkId, number: int, timestamp: int) -> int | None:
-        """Return the block of the first remote fork that this network does not have, or None without such a fork.
+        """Return the block number of the first fork that the remote node announces and this network does not have.
+        Returns None without such a fork, and 0 if the remote node has already passed the fork.
 
-        Returns 0 if the remote head is past that fork. Ignores forks at a timestamp, because their block is unknown.
+        Ignores forks at a timestamp, because their block number is unknown.
         """
         if remote.hash not in self._sums:
             return 0

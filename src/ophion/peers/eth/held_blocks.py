@@ -28,7 +28,7 @@ class _Block(Struct, frozen=True):
 
 
 class _Quota(Struct):
-    """The held blocks of one peer."""
+    """Number and size of the held blocks of one peer."""
 
     blocks: int = 0
     size: int = 0
@@ -69,7 +69,7 @@ class HeldBlocks:
         return True
 
     def remove(self, hash: Hash32) -> None:
-        """Release a block, if it is held."""
+        """Release a block and its share of the sender's quota, if the block is held."""
         block = self._blocks.pop(hash, None)
         if block is None:
             return

@@ -28,7 +28,7 @@ class RecentHashes:
         return len(self._newer | self._older)
 
     def add(self, hash: Hash32) -> None:
-        """Add a hash. May drop the older generation."""
+        """Add a hash. If the younger generation is full, drop the older generation of hashes."""
         self._newer.add(hash)
         if len(self._newer) >= self._half:
             self._older, self._newer = self._newer, set()

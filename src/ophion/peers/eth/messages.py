@@ -31,9 +31,10 @@ KIB: Final = 1024
 MAX_MESSAGE: Final = 10 * KIB * KIB
 """Size limit of every message, in bytes."""
 MAX_DIFFICULTY_BITS: Final = 100
-"""Limit of the total difficulty in bits. No real chain reaches this limit."""
+"""Maximum number of bits of a total difficulty. No real chain reaches this limit."""
 MAX_EXTRA_DATA: Final = 100 * KIB
-"""Limit of extra data in bytes. Extra data with hundreds of validators stays well below this limit."""
+"""Maximum size of a header's extra data in bytes. Extra data with hundreds of validators stays well below this limit.
+"""
 MAX_HEADER_BYTES: Final = MAX_EXTRA_DATA + 4 * KIB
 
 
@@ -87,7 +88,7 @@ MAX_ANNOUNCED_BLOCKS: Final = 1536
 _MAX_ANNOUNCED_TRANSACTIONS: Final = 6144
 """Limit of hashes in one NewPooledTransactionHashes. Other clients send up to 4096."""
 _MAX_FIELDS: Final = 32
-"""Limit of RLP items in a message without lists. Includes fields that later versions may append."""
+"""Limit of RLP items in a message without lists. Leaves space for fields that later versions may append."""
 _GAS_PER_BYTE: Final = 4
 """Gas of a zero byte of call data, the cheapest byte of a block."""
 _BLOCK_SLACK_BYTES: Final = 512 * KIB
@@ -126,7 +127,7 @@ class Status(Struct, frozen=True):
     latest: int | None = None
     """Number of the best block. Not sent before eth/69."""
     earliest: int = 0
-    """First block whose body the node has."""
+    """Number of the first block whose body the node has."""
 
 
 class BlockRange(Struct, frozen=True):
@@ -234,7 +235,7 @@ def decode_new_hashes(payload: bytes) -> list[tuple[Hash32, int]]:
 
 
 def encode_new_block(block: bytes, total_difficulty: int) -> bytes:
-    """Encode NewBlock from an encoded block."""
+    """Encode a NewBlock message from an encoded block and the total difficulty."""
     return rlp.list_of((block, rlp.encode_int(total_difficulty)))
 
 
@@ -247,12 +248,12 @@ class EncodedBlock(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the encoded block."""
+        """Size of the encoded block in bytes."""
         return self.end - self.start
 
     @property
     def header_bytes(self) -> int:
-        """Bytes of the encoded header."""
+        """Size of the encoded header in bytes."""
         _, start, _ = rlp.head(self.message, self.start)
         return rlp.item_end(self.message, start) - start
 

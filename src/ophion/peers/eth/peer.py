@@ -62,7 +62,7 @@ Handler: TypeAlias = "Callable[[EthPeer, bytes], None]"
 
 
 class Host(Protocol):
-    """The parts of the node that an `EthPeer` uses."""
+    """Callbacks and resources of the eth protocol that each `EthPeer` uses."""
 
     @property
     def chain(self) -> Chain: ...
@@ -136,7 +136,7 @@ class EthPeer:
         """Whether synchronisation may use the peer: it is connected and its best header is known."""
         return self.head.height is not None and self.peer.is_open
 
-    # --- Attached -------------------------------------------------------------------------------
+    # --- Attached (called by the connection) ----------------------------------------------------
 
     def received(self, code: int, payload: bytes) -> None:
         """Check one received message and pass it to its handler."""
@@ -160,10 +160,10 @@ class EthPeer:
             self.requests.answered(kind, payload)
 
     def oversized(self, code: int, size: int) -> None:
-        """Handle a message over its size limit. Its payload was not decompressed.
+        """Handle a message over its size limit. The payload of such a message is not decompressed.
 
-        Drops a NewBlock without a disconnect, because the sender's chain may have a higher gas limit than the local
-        head.
+        A NewBlock within `MAX_BYTES` is dropped without a disconnect, because the sender's chain may have a higher gas
+        limit than the local head. Any other message disconnects the peer.
         """
         if code == Code.NEW_BLOCK and size <= MAX_BYTES[Code.NEW_BLOCK]:
             self.peer.penalize()
@@ -171,12 +171,12 @@ class EthPeer:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"{Code(code).label} of {size} bytes")
 
     def closed(self) -> None:
-        """Handle the end of the connection."""
+        """Fail the open requests after the connection has ended, and report the end to the host."""
         self.requests.close()
         if self.is_ready:
             self._host.left(self)
 
-    # --- status and head ------------------------------------------------------------------------
+    # --- Status and head of the peer ------------------------------------------------------------
 
     async def _expect_status(self) -> None:
         await asyncio.sleep(STATUS_S)
@@ -249,7 +249,7 @@ class EthPeer:
         """Lower the estimated height of the peer after it returned no headers above this height."""
         self.height = max(height, self.head.height or 0)
 
-    # --- requests -------------------------------------------------------------------------------
+    # --- requests to the peer -------------------------------------------------------------------
 
     async def headers(self, request: GetHeaders) -> list[HashedHeader]:
         """Request headers. Returns the validated headers in order; the list may be short or empty."""

@@ -8,7 +8,7 @@ from ophion.primitives.types import Hash32
 
 
 class PeerHead(Struct, frozen=True):
-    """A block that a peer has."""
+    """The best block that a peer is known to have."""
 
     hash: Hash32
     total_difficulty: int | None

@@ -10,13 +10,13 @@ from ophion.runtime.topic import Topic
 
 
 class EthPeers:
-    """The ready peers, oldest connection first."""
+    """The connected peers with a valid Status, oldest connection first."""
 
     def __init__(self) -> None:
         self._ready: dict[bytes, EthPeer] = {}
         self._by_address: dict[Address, EthPeer] = {}
         self.changed: Topic[EthPeer] = Topic()
-        """Published when a peer becomes ready, raises its head or disconnects."""
+        """Published when a peer sends a valid Status, raises its head or disconnects."""
 
     def __iter__(self) -> Iterator[EthPeer]:
         """Iterate over a snapshot of the peers."""
@@ -34,7 +34,7 @@ class EthPeers:
         return self._by_address.get(address)
 
     def add(self, peer: EthPeer) -> None:
-        """Add a ready peer."""
+        """Add a peer that has sent a valid Status."""
         self._ready[peer.peer.id] = peer
         self._by_address[peer.peer.address] = peer
         self.changed.publish(peer)

@@ -47,7 +47,7 @@ RANGE_S: Final = 120.0
 
 
 class EthProtocol:
-    """The eth subprotocol, and a service of the node."""
+    """The eth subprotocol. Also runs as a service of the node, for tasks that outlive connections."""
 
     name = "eth"
 
@@ -70,7 +70,9 @@ class EthProtocol:
         self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.announced_rules: dict[Address, int] = {}
-        """For each block producer: the first block of announced fork rules that this node does not know."""
+        """By block producer: the first block of the fork rules that the producer announced and that this node does not
+        know.
+        """
         self._loop: asyncio.AbstractEventLoop | None = None
         self.is_accepting: Callable[[], bool] = lambda: True
         """Whether to process transactions of peers. Set by the synchroniser."""
@@ -94,10 +96,10 @@ class EthProtocol:
         """Head number of the last BlockRangeUpdate."""
         chain.events.listen(self._on_chain_event)
 
-    # --- Service --------------------------------------------------------------------------------
+    # --- Service (called by the node) -----------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the detached tasks. Raises an error when the network has rules that this node does not know."""
+        """Run the detached tasks. Raises an error when the network has fork rules that this node does not know."""
         self._loop = asyncio.get_running_loop()
 
         def begin() -> None:
@@ -107,7 +109,7 @@ class EthProtocol:
 
         await self._tasks.run(begin)
 
-    # --- Subprotocol ----------------------------------------------------------------------------
+    # --- Subprotocol (called by the connection) -------------------------------------------------
 
     def attach(self, peer: Peer, version: int) -> EthPeer:
         """Start eth on a connection."""
@@ -116,7 +118,7 @@ class EthProtocol:
         attached.start()
         return attached
 
-    # --- Host -----------------------------------------------------------------------------------
+    # --- Host (called by each `EthPeer`) --------------------------------------------------------
 
     @property
     def fork_id(self) -> ForkId:
@@ -198,7 +200,7 @@ class EthProtocol:
                 return
 
     def _stop(self, error: OphionError) -> None:
-        """End this service, and so the node, with an error."""
+        """Stop the node with an error, by ending this service."""
 
         async def fail() -> None:
             raise error

@@ -17,7 +17,9 @@ AGAIN_S: Final = 60.0
 PASSING: Final = frozenset(
     {"base-fee", "gas-limit", "gas-price-too-low", "not-authorized", "syncing", "underpriced", "upfront-cost"}
 )
-"""Temporary reasons for a rejection. They may no longer apply when the transaction arrives again."""
+"""The pool's temporary reasons for rejecting a transaction. They may no longer apply when the transaction arrives
+again.
+"""
 
 
 class RecentTransactions:
@@ -50,7 +52,7 @@ class RecentTransactions:
         self._seen.discard(hash)
 
     def clear(self) -> None:
-        """Remove all transactions."""
+        """Forget all recent transactions."""
         self._seen.clear()
         self._refused.clear()
 

@@ -1,6 +1,7 @@
 """The request queue of one peer.
 
-Reads run in a worker thread, one at a time per peer, so a peer that floods requests delays only its own responses.
+Database reads for a peer run in a worker thread, one at a time, so a flood of requests delays only the peer's own
+responses.
 After the deadline, an empty response is sent, because other clients treat a late response as unsolicited.
 """
 
@@ -81,7 +82,9 @@ class RequestHandler:
             self._is_running = self._peer.spawn(self._answer_all())
 
     def _reader(self, code: Code, body: bytes) -> tuple[Callable[[], bytes], bool]:
-        """Return the function that reads the response, and whether it is fast enough for the event loop."""
+        """Return the function that reads the response to a request, and whether this function is fast enough for the
+        event loop.
+        """
         if code is Code.GET_BLOCK_HEADERS:
             request = GetHeaders.decode(body)
             return (lambda: self._answers.headers(request)), request.limit <= _FEW_HEADERS and request.skip == 0

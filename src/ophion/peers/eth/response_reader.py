@@ -44,11 +44,11 @@ class ResponseReader:
                 return found
 
     def bodies(self, hashes: list[Hash32]) -> bytes:
-        """Return the bodies of these blocks, up to the first missing block."""
+        """Return the bodies of the blocks with these hashes, up to the first missing block."""
         return _bounded(_until_missing(hashes, self._body), MAX_BODIES)
 
     def receipts(self, hashes: list[Hash32], with_bloom: bool) -> bytes:
-        """Return the receipts of these blocks, up to the first missing block."""
+        """Return the receipts of the blocks with these hashes, up to the first missing block."""
         one = wrapped if with_bloom else _receipt_without_bloom
 
         def of_block(block: Hash32) -> bytes | None:
@@ -85,7 +85,9 @@ class ResponseReader:
             number += step
 
     def _side_branch(self, hash: Hash32, number: int, request: GetHeaders) -> Iterator[bytes]:
-        """Yield the header of a non-canonical block and, if `reverse` is set, the headers of its ancestors."""
+        """Yield the header of a non-canonical block and, if the request has `reverse` set, the headers of its
+        ancestors.
+        """
         store, distance, left = self._store, request.skip + 1, 0
         while (header := store.header(hash)) is not None:
             if left == 0:
@@ -116,7 +118,7 @@ def _until_missing(hashes: list[Hash32], read: Callable[[Hash32], bytes | None])
 
 
 def _bounded(items: Iterable[bytes], max_items: int) -> bytes:
-    """Encode the first items as a list, within the limits of one message."""
+    """Encode the first items as a list, within the item limit and the size limit of one message."""
     chosen: list[bytes] = []
     size = 0
     if max_items > 0:

@@ -41,7 +41,7 @@ class _PendingTransaction(Struct):
     """An announced transaction that has not arrived."""
 
     kind: int | None
-    """The announced transaction type."""
+    """The announced transaction type; None if it is unknown."""
     size: int
     due: float
     announcers: list[EthPeer]
@@ -58,7 +58,7 @@ class _Announcer(Struct):
 
 
 class TransactionFetcher:
-    """Fetches announced transactions."""
+    """Fetches transactions that peers announce by hash."""
 
     def __init__(
         self, is_new: Callable[[Hash32], bool], deliver: Callable[[EthPeer, list[tuple[Hash32, bytes]]], None]
@@ -128,7 +128,7 @@ class TransactionFetcher:
         self._schedule()
 
     def clear(self) -> None:
-        """Drop all announcements."""
+        """Drop all announcements of transactions."""
         self._pending.clear()
         self._queue.clear()
         for announcer in self._announcers.values():

@@ -50,7 +50,7 @@ MAX_REMINDED: Final = 1024
 LARGE: Final = 4096
 """Transactions above this size in bytes are announced by hash only."""
 _MESSAGE: Final = 100 * 1024
-"""Limit of the transactions in one message, in bytes."""
+"""Maximum bytes of transactions in one message."""
 _SEEN: Final = 65_536
 
 
@@ -85,7 +85,7 @@ class TransactionGossip:
         self._is_accepting = is_accepting
         self._is_member = is_member
         self._unknown_share = IntakeShare()
-        """Intake limits that all unknown peers share."""
+        """Intake limits that all unknown peers share, so that their number does not delay network members."""
         self._seen = RecentTransactions(_SEEN)
         self._fetcher = TransactionFetcher(self._is_new, self._fetched)
         self._intakes: dict[EthPeer, TransactionIntake] = {}
@@ -104,7 +104,7 @@ class TransactionGossip:
     def _is_new(self, hash: Hash32) -> bool:
         return hash not in self._seen and self._pool.get(hash) is None
 
-    # --- from peers -----------------------------------------------------------------------------
+    # --- messages from peers --------------------------------------------------------------------
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
         """Handle a Transactions message."""
@@ -130,7 +130,9 @@ class TransactionGossip:
                 self._fetcher.came(transaction.hash)
 
     def forget_known(self) -> None:
-        """Clear all known transactions after synchronisation, so that peers can send them again."""
+        """Forget which transactions were recently received, after synchronisation, so that peers can send
+        them again.
+        """
         self._seen.clear()
         for peer in self._peers:
             peer.known_transactions.clear()
@@ -151,7 +153,7 @@ class TransactionGossip:
             peer.peer.spawn(self._introduce(peer))
 
     def left(self, peer: EthPeer) -> None:
-        """Remove a disconnected peer."""
+        """Remove a disconnected peer and its announcements."""
         self._fetcher.left(peer)
         self._intakes.pop(peer, None)
 
@@ -161,7 +163,7 @@ class TransactionGossip:
             self._announce(peer, [item for item in items if item.hash not in peer.known_transactions])
             await asyncio.sleep(0)
 
-    # --- to peers -------------------------------------------------------------------------------
+    # --- messages to peers ----------------------------------------------------------------------
 
     def _on_pool_event(self, event: PoolEvent) -> None:
         if not isinstance(event, Added):
@@ -243,8 +245,8 @@ class TransactionGossip:
             self._send_batch(peer, batch, hashes)
 
     def _weight(self, item: PooledTransaction) -> int:
-        """Return the size of a transaction in its network form, in bytes, or 0 when the pool no longer has the
-        blobs.
+        """Return the size of a transaction in its network form, in bytes. 0 for a blob transaction whose blobs the pool
+        no longer has.
         """
         if item.transaction.type != BLOB_TYPE:
             return item.size
@@ -266,7 +268,7 @@ class TransactionGossip:
 
 
 def _is_light(item: PooledTransaction) -> bool:
-    """Whether a transaction may be sent in full without a request."""
+    """Whether a transaction is sent in full to peers that have not requested it: a small transaction without blobs."""
     return item.size <= LARGE and item.transaction.type != BLOB_TYPE
 
 

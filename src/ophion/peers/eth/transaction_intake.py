@@ -46,17 +46,21 @@ _MAX_UNREAD: Final = 256
 
 
 class IntakeShare:
-    """Limits that all unknown peers share: waiting bytes, and batches in the pool at the same time."""
+    """Limits that all unknown peers share: bytes that wait for the pool, and batches that the pool admits at the same
+    time.
+    """
 
     def __init__(self, max_bytes: int = MAX_UNKNOWN_BYTES, max_batches: int = MAX_UNKNOWN_BATCHES) -> None:
         self._max_bytes = max_bytes
         self._free = max_batches
         self._waiting: dict[TransactionIntake, None] = {}
         self.held = 0
-        """Bytes of the waiting transactions of all unknown peers."""
+        """Bytes of all unknown peers' transactions that wait for the pool."""
 
     def has_space(self, size: int) -> bool:
-        """Whether a message of this size may wait. Always True if no other bytes wait."""
+        """Whether a message of this size may wait for the pool within the shared limit. Always True if no other message
+        waits.
+        """
         return not self.held or self.held + size <= self._max_bytes
 
     def enter(self, intake: TransactionIntake) -> bool:
@@ -70,7 +74,7 @@ class IntakeShare:
         return True
 
     def leave(self) -> None:
-        """Release a slot and give it to the next waiting intake that still has transactions to submit."""
+        """Release a slot for a batch and give it to the next waiting intake that still has transactions to submit."""
         self._free += 1
         while self._free and self._waiting:
             following = next(iter(self._waiting))
@@ -130,7 +134,9 @@ class TransactionIntake:
         return True
 
     def _hold(self, size: int) -> None:
-        """Count waiting bytes, also towards the shared limit if the peer is unknown."""
+        """Count bytes that wait for the pool, for this peer and, if the peer is unknown, for all unknown peers
+        together.
+        """
         if not self._bytes:
             self._shared_bytes = self._share()
         self._bytes += size

@@ -39,7 +39,7 @@ class EthVersion(Struct, frozen=True):
 
     number: int
     length: int
-    """Number of message codes that this version reserves."""
+    """Number of message codes that this version reserves on a connection."""
     codes: frozenset[Code]
     """Message codes that this version uses."""
     write_status: Callable[[Status], bytes]

@@ -64,7 +64,7 @@ class DialPlan:
         self._static: dict[Enode, _DialTarget] = {}
         self._found: dict[bytes, _DialTarget] = {}
 
-    # --- nodes -----------------------------------------------------------------------------------------
+    # --- known nodes -----------------------------------------------------------------------------------
 
     def add_static(self, enode: Enode, now: float) -> bool:
         """Add a static peer. Returns False if the node is a static peer already, or is this node itself."""
@@ -116,10 +116,10 @@ class DialPlan:
             target.enode = enode
 
     def forget(self, node_id: bytes) -> None:
-        """Remove a discovered node."""
+        """Remove a discovered node from the plan."""
         self._found.pop(node_id, None)
 
-    # --- schedule ----------------------------------------------------------------------------------------
+    # --- dial schedule -----------------------------------------------------------------------------------
 
     def due(self, now: float, busy: Container[bytes], free: int) -> Iterator[Enode]:
         """Yield the nodes to dial now: static peers and validators that are due, and up to `free` other nodes."""
@@ -146,7 +146,9 @@ class DialPlan:
                 yield target.enode
 
     def next_due(self, busy: Container[bytes], free: int) -> float | None:
-        """Return the time of the next dial; None if no dial is due before the plan or the peers change."""
+        """Return the time of the next dial. None if no node will be due, unless the plan or the connected
+        peers change.
+        """
         targets = [target for target in self._static.values() if target.enode.ip]
         targets += (target for target in self._found.values() if free > 0 or self._is_member(target.enode.node_id))
         return min((target.due for target in targets if target.enode.node_id not in busy), default=None)

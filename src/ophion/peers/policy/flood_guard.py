@@ -37,7 +37,7 @@ _LASTING_S: Final = 1.0
 RETURN_S: Final = 0.5
 """Minimum seconds before an unknown node may redial."""
 REFUSED_S: Final = 30.0
-"""Minimum seconds before a refused node may redial, unless the rules change."""
+"""Minimum seconds before a refused node may redial, unless the permission rules change."""
 _MAX_ADDRESSES: Final = 1024
 _MAX_CALLERS: Final = 8192
 """Limit of remembered callers. The limit covers all callers of a flood until honest nodes redial."""
@@ -48,7 +48,9 @@ V = TypeVar("V")
 
 
 class FloodGuard:
-    """Rate limits and recent callers. All tables are bounded and evict their oldest entry first."""
+    """Limits inbound handshakes during a flood, by rate limits and by the callers seen recently. All tables are bounded
+    and evict their oldest entry first.
+    """
 
     __slots__ = (
         "_accepted",
@@ -71,14 +73,14 @@ class FloodGuard:
         self._redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
         self._refused_redials = TokenBucket(_REDIALS_BURST, _REDIALS_PER_S)
         self._rules = 0
-        """Number of rule changes so far."""
+        """Number of changes of the permission rules so far."""
         self._refused: OrderedDict[bytes, tuple[float, int]] = OrderedDict()
         """By node id: the time when the refusal ends, and the number of rule changes at the refusal."""
         self._unknown: OrderedDict[bytes, float] = OrderedDict()
         self._accepted: OrderedDict[bytes, None] = OrderedDict()
 
     def refused(self, ip: str, node_id: bytes, now: float) -> None:
-        """Record that the rules refused a node."""
+        """Record that the permission rules refused a node."""
         self._all.spend(1, now)
         allowance = self._addresses.get(ip)
         if allowance is None:
@@ -97,7 +99,9 @@ class FloodGuard:
         self._unknown.pop(node_id, None)
 
     def reconsider(self) -> None:
-        """Record that the rules may have changed. With a permissioning contract, this is called for every block."""
+        """Record that the permission rules may have changed. With a permissioning contract, this is called for every
+        block.
+        """
         self._rules += 1
 
     def needs_early_node_id(self, ip: str, now: float, undecided: int = 0) -> bool:
@@ -139,7 +143,7 @@ class FloodGuard:
 
 
 def _take(allowance: TokenBucket, now: float) -> bool:
-    """Take one token if one is available."""
+    """Take one token of a rate limit. Returns False if no token is available."""
     return allowance.left(now) >= 1 and allowance.spend(1, now)
 
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class PendingLimit(Generic[T]):
-    """Inbound connections that are not peers yet."""
+    """Inbound connections that are not peers yet, at most `max_pending`."""
 
     __slots__ = ("_last_seen", "_max_pending", "_pending", "_subnets", "refused")
 
@@ -36,7 +36,7 @@ class PendingLimit(Generic[T]):
         """Pending connections, oldest first: the address, and whether a static peer has this address."""
         self._last_seen: OrderedDict[str, float] = OrderedDict()
         self.refused = 0
-        """Number of refused or evicted connections."""
+        """Number of connections refused or evicted so far."""
 
     def __len__(self) -> int:
         return len(self._pending)

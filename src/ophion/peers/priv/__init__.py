@@ -18,6 +18,6 @@ names both nodes of the connection.
     messages      encoding and decoding of the messages above
     peer          the protocol on one connection; implements `Line` for the enclave
     key_proofs    challenges and proofs
-    payload_push  parcels queued for one peer
+    payload_push  payload and group records (parcels) queued for one peer
     protocol      the sub-protocol and its shared state
 """

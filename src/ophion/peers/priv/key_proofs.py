@@ -25,7 +25,7 @@ class KeyProver:
         self._peer_id = peer_id
         self._entropy = entropy
         self._open: dict[bytes, bytes] = {}
-        """Secret texts of open challenges, by key."""
+        """Secret text of each open challenge, by the enclave key to prove."""
 
     def challenge(self, keys: list[bytes]) -> list[Challenge]:
         """Create a challenge for each valid key, with a new ephemeral key."""

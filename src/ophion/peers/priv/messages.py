@@ -21,7 +21,7 @@ MAX_REASON_BYTES: Final = 200
 NONCE_SIZE: Final = 24
 SECRET_SIZE: Final = 32
 MAX_PUSH_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
-"""Size limit of a message with parcels: one parcel of the largest size, or many smaller parcels."""
+"""Size limit of a message that pushes records: one record of the maximum size, or many smaller records."""
 _MAX_BOX_BYTES: Final = 512
 _MAX_ITEMS: Final = 4 * MAX_PARCELS
 """Limit of RLP items in a message, at all levels."""
@@ -54,7 +54,7 @@ MAX_BYTES: Final = {
     Code.LIST: 128,
     Code.LISTED: MAX_LABELS * 36 + 64,
 }
-"""Size limit by message code, in bytes."""
+"""Size limit of each message in bytes, by message code."""
 
 
 class Challenge(NamedTuple):
@@ -202,7 +202,7 @@ def response_id(payload: bytes) -> int:
     return _number(rlp.decode(items[0], max_items=0))
 
 
-# --- fields -------------------------------------------------------------------------------------
+# --- decoding of fields -------------------------------------------------------------------------
 
 
 def _decoded(payload: bytes) -> rlp.Item:

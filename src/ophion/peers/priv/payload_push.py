@@ -69,7 +69,7 @@ class Pushes:
         self._flush()
 
     def oldest_s(self) -> float:
-        """Seconds since the oldest unacknowledged parcel was sent."""
+        """Seconds since the oldest unacknowledged parcel was sent; 0 if every parcel is acknowledged."""
         for _, at in self._under_way.values():
             return self._now() - at
         return 0.0

@@ -28,7 +28,7 @@ from ophion.runtime.clock import Clock, Entropy
 
 NAME: Final = "priv"
 _MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
-"""Limit of unprocessed bytes. The limit exceeds the send window of an honest peer."""
+"""Limit of received bytes that wait to be processed. The send window of an honest peer is smaller."""
 _MAX_WAITING: Final = 512
 _BURST_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 8 * 1024 * 1024
@@ -85,14 +85,14 @@ class PrivPeer:
         self._watch: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    # --- Line ------------------------------------------------------------------------------------
+    # --- Line (called by the enclave) ------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
         """Queue a parcel (a payload or group record). Parcels are sent in batches."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """List the records that the peer has for a local key."""
+        """List the records that the peer has for a local enclave key, after the sequence number `after`."""
         request_id = self._next_id()
         request = messages.encode_list(ListRequest(request_id, key, after))
         return cast(Listing, await self._ask(request_id, Code.LIST, request, Code.LISTED))
@@ -107,10 +107,10 @@ class PrivPeer:
         missing = dict.fromkeys(labels)
         return [parcel for parcel in answer if missing.pop(parcel.label, _ABSENT) is not _ABSENT]
 
-    # --- Attached --------------------------------------------------------------------------------
+    # --- Attached (called by the connection) -----------------------------------------------------
 
     def announce(self) -> None:
-        """Send the local enclave keys."""
+        """Announce the local enclave keys to the peer."""
         self._send(Code.ANNOUNCE, messages.encode_keys(self._enclave.keys[:MAX_KEYS]))
 
     def received(self, code: int, payload: bytes) -> None:
@@ -131,11 +131,11 @@ class PrivPeer:
             self._on_key_message(known, payload)
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer after a message above its size limit."""
+        """Disconnect a peer that sends a message above its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {Code(code).name.lower()} of {size} bytes")
 
     def closed(self) -> None:
-        """Fail all pushes and requests with `LineLost`."""
+        """Fail all pushes and requests with `LineLost`, because the connection has ended."""
         self._is_closed = True
         if self._watch is not None:
             self._watch.cancel()
@@ -279,7 +279,9 @@ class PrivPeer:
             self._requests.pop(request_id, None)
 
     def _expects(self, code: Code, request_id: int) -> bool:
-        """Whether a request waits for this response. Raises `PeerMisbehaved` if the request expects another type."""
+        """Whether a request with this id is open and waits for this response. Raises `PeerMisbehaved` if the request
+        expects another type of response.
+        """
         expected, waiting = self._requests.get(request_id, (code, None))
         if code is not expected:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {code.name.lower()} does not match its request")

@@ -24,8 +24,8 @@ class PrivProtocol:
         entropy: Entropy,
         lane: PeerLane[Peer] | None = None,
     ) -> None:
-        """Create the sub-protocol. `lane` decodes large messages. If `lane` is None, the sub-protocol creates a lane
-        without priorities.
+        """Create the sub-protocol. `lane` holds the worker threads that decode large messages. If `lane` is None, the
+        sub-protocol creates a lane in which all peers have the same priority.
         """
         self.enclave = enclave
         self.node_id = node_id

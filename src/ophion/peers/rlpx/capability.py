@@ -14,7 +14,7 @@ BASE: Final = 0x10
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """One version of a sub-protocol."""
+    """One version of a sub-protocol: name, version and message codes."""
 
     name: str
     version: int

@@ -25,7 +25,7 @@ _MAX_NUMBER_BYTES: Final = 8
 
 
 class Hello(Struct, frozen=True):
-    """Client name, capabilities, port and node id of a node."""
+    """The Hello message: client name, capabilities, listen port and node id of a node."""
 
     version: int
     client_id: str

@@ -68,7 +68,7 @@ class Greeted(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a shared capability."""
+    """Event: a message of a shared capability was received."""
 
     shared: Shared
     code: int
@@ -76,17 +76,17 @@ class Message(NamedTuple):
 
 
 class Pinged(NamedTuple):
-    """A Ping was received."""
+    """Event: a Ping was received."""
 
 
 class Left(NamedTuple):
-    """A Disconnect was received."""
+    """Event: a Disconnect was received."""
 
     reason: DisconnectReason | None
 
 
 class Oversized(NamedTuple):
-    """A message over its size limit. Its payload was not decompressed."""
+    """Event: a message above its size limit was received. The payload of such a message is not decompressed."""
 
     shared: Shared
     code: int
@@ -98,7 +98,7 @@ _PINGED = Pinged()
 
 
 class Session:
-    """State of one connection."""
+    """The p2p protocol state of one connection."""
 
     __slots__ = (
         "_frames",
@@ -138,12 +138,14 @@ class Session:
 
     @property
     def has_more(self) -> bool:
-        """Whether `receive` stopped at its limit. A call of `receive` without data then continues."""
+        """Whether `receive` stopped at its limit of events. The next call of `receive`, even without data, then yields
+        more events.
+        """
         return bool(self._ready)
 
     @property
     def buffered(self) -> int:
-        """Received bytes of an incomplete message."""
+        """Number of received bytes of an incomplete message."""
         return len(self._partial) if self._frames is None else self._frames.buffered
 
     def take_output(self) -> bytes:

@@ -24,7 +24,9 @@ KIB: Final = 1024
 MAX_LOOKUPS: Final = 1024
 """Maximum number of accounts, codes or trie nodes in one response. Further requested items are ignored, as in geth."""
 MAX_PATH_ITEMS: Final = 4 * MAX_LOOKUPS
-"""Maximum number of path items in one request, including items that are ignored."""
+"""Maximum number of path items in one request. Path items above `MAX_LOOKUPS` lookups count too, although they are
+ignored.
+"""
 MAX_PATH_BYTES: Final = 33
 MAX_KEY: Final = b"\xff" * HASH_LENGTH
 
@@ -60,8 +62,9 @@ MAX_BYTES: Final = {
 """Size limit of each message in bytes. The limits of responses are low, because a node with a chain requests none."""
 
 MAX_RESPONSE_BYTES: Final = 4 * KIB * KIB
-"""Size limit of each response while this node requests states. Proofs and the last item are added to the requested
-size."""
+"""Size limit of each response while this node requests states. A response may exceed the requested size by the proofs
+and the last item.
+"""
 
 ANSWERS: Final = {
     Code.GET_ACCOUNT_RANGE: Code.ACCOUNT_RANGE,
@@ -113,7 +116,7 @@ Request: TypeAlias = GetAccountRange | GetStorageRanges | GetByteCodes | GetTrie
 
 
 def encode_request(request: Request) -> bytes:
-    """Encode a request."""
+    """Encode a snap/1 request."""
     if isinstance(request, GetAccountRange):
         return rlp.encode([request.request_id, request.root, request.origin, request.limit, request.max_bytes])
     if isinstance(request, GetStorageRanges):
@@ -126,7 +129,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def response_id(payload: bytes, code: Code) -> int:
-    """Return the request id of a response. The rest is not decoded."""
+    """Return the request id of a response, without decoding its other fields."""
     is_list, start, end = rlp.head(payload, 0)
     if not is_list or end != len(payload):
         raise RlpError(f"{code.label}: not a list", 0)
@@ -170,7 +173,7 @@ def _hash(encoded: bytes, code: Code) -> Hash32:
 
 
 def _key(encoded: bytes, default: Hash32, code: Code) -> Hash32:
-    """Decode a bound of a storage range. An empty string stands for `default`."""
+    """Decode a bound of the requested storage range. An empty string stands for `default`."""
     item = rlp.decode(encoded, 0)
     return default if item == b"" else block_hash(item, code.label)
 

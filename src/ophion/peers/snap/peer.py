@@ -33,10 +33,10 @@ from ophion.peers.snap.request_handler import SnapRequestHandler
 from ophion.primitives.types import Hash32
 
 TIMEOUT_S: Final = 15.0
-"""Time to wait for a response. Other clients answer within ten seconds."""
+"""Seconds to wait for a response. Other clients answer within ten seconds."""
 REQUESTED_BYTES: Final = 512 * 1024
 _MAX_LATE: Final = 64
-"""Timed-out requests that are remembered."""
+"""Limit of timed-out requests that are remembered. Their late responses are ignored."""
 
 
 class _Open(Struct):
@@ -45,10 +45,10 @@ class _Open(Struct):
 
 
 class SnapPeer:
-    """A peer that serves states. Implements `Attached`."""
+    """A peer that serves states of the chain to this node. Implements `Attached`."""
 
     def __init__(self, peer: Peer, handler: SnapRequestHandler, peers: SnapPeers, timeout_s: float = TIMEOUT_S) -> None:
-        """`handler` responds to the requests of the peer."""
+        """Create the peer. `handler` answers the requests that the peer sends."""
         self.peer = peer
         self._handler = handler
         self._peers = peers
@@ -58,13 +58,13 @@ class SnapPeer:
         self._next_id = 1
 
     def __len__(self) -> int:
-        """Number of open requests."""
+        """Number of open requests to the peer."""
         return len(self._open)
 
-    # --- Attached -------------------------------------------------------------------------------
+    # --- Attached (called by the connection) ----------------------------------------------------
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle a request or complete an open one."""
+        """Pass a request to the request handler, or complete the open request that a response belongs to."""
         known = Code(code)
         if known in ANSWERS:
             self._handler.received(code, payload)
@@ -81,11 +81,11 @@ class SnapPeer:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {known.label}")
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer after a message above its size limit."""
+        """Disconnect a peer that sends a message above its size limit."""
         self._handler.oversized(code, size)
 
     def closed(self) -> None:
-        """Fail all open requests."""
+        """Fail all open requests to the peer."""
         self._handler.closed()
         for found in self._open.values():
             if not found.waiter.done():
@@ -93,27 +93,27 @@ class SnapPeer:
         self._open.clear()
         self._peers.remove(self)
 
-    # --- requests -------------------------------------------------------------------------------
+    # --- requests to the peer -------------------------------------------------------------------
 
     async def account_range(self, root: Hash32, origin: Hash32, limit: Hash32) -> bytes:
-        """Request accounts of a state and return the response."""
+        """Request accounts of a state. Returns the encoded response."""
         return await self._ask(
             Code.GET_ACCOUNT_RANGE, lambda new: GetAccountRange(new, root, origin, limit, REQUESTED_BYTES)
         )
 
     async def storage_ranges(self, root: Hash32, accounts: list[Hash32], origin: Hash32) -> bytes:
-        """Request slots of accounts, from `origin` on for the first account, and return the response."""
+        """Request storage slots of accounts, from `origin` on for the first account. Returns the encoded response."""
         return await self._ask(
             Code.GET_STORAGE_RANGES,
             lambda new: GetStorageRanges(new, root, accounts, origin, MAX_KEY, REQUESTED_BYTES),
         )
 
     async def byte_codes(self, hashes: list[Hash32]) -> bytes:
-        """Request codes and return the response."""
+        """Request contract codes by hash. Returns the encoded response."""
         return await self._ask(Code.GET_BYTE_CODES, lambda new: GetByteCodes(new, hashes, REQUESTED_BYTES))
 
     async def trie_nodes(self, root: Hash32, paths: list[list[bytes]]) -> bytes:
-        """Request trie nodes of a state and return the response."""
+        """Request trie nodes of a state. Returns the encoded response."""
         return await self._ask(Code.GET_TRIE_NODES, lambda new: GetTrieNodes(new, root, paths, REQUESTED_BYTES))
 
     async def _ask(self, code: Code, request: Callable[[int], Request]) -> bytes:

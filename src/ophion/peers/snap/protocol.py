@@ -27,9 +27,10 @@ class SnapProtocol:
         clock: Clock,
         peers: SnapPeers | None = None,
     ) -> None:
-        """Create the sub-protocol. `lane` reads the database. `is_member` returns whether a peer is a network member.
+        """Create the sub-protocol. Worker threads of `lane` read the database. `is_member` returns whether a peer is a
+        network member.
 
-        With `peers`, this node also sends requests. It adds each peer that may get requests to `peers`.
+        `peers` is set on a node that downloads a state. The sub-protocol then adds each peer with snap/1 to `peers`.
         """
         self._store = store
         self._lane = lane

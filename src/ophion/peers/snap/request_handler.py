@@ -70,7 +70,7 @@ class SnapRequestHandler:
         is_member: Callable[[Peer], bool],
         clock: Clock,
     ) -> None:
-        """Create the handler. All peers that are not members share `slot`."""
+        """Create the handler. `slot` lets one request at a time run for all peers that are not network members."""
         self._peer = peer
         self._store = store
         self._lane = lane
@@ -83,7 +83,9 @@ class SnapRequestHandler:
         self._is_running = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Queue a request. Raises `PeerMisbehaved` for a response: `SnapPeer` takes the responses to requests."""
+        """Queue a request. Raises `PeerMisbehaved` for a response, because `SnapPeer` handles the responses that this
+        node expects.
+        """
         known = Code(code)
         if known not in ANSWERS:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"unsolicited {known.label}")
@@ -104,11 +106,11 @@ class SnapRequestHandler:
             self._is_running = self._peer.spawn(self._answer_all())
 
     def oversized(self, code: int, size: int) -> None:
-        """Disconnect the peer after a message above its size limit."""
+        """Disconnect a peer that sends a message above its size limit."""
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{Code(code).label} of {size} bytes")
 
     def closed(self) -> None:
-        """Drop the queue."""
+        """Drop the queued requests."""
         self._waiting.clear()
         self._waiting_bytes = 0
 
@@ -127,7 +129,7 @@ class SnapRequestHandler:
             self._is_running = False
 
     async def _pay(self) -> None:
-        """Wait until the rate limit of the peer allows another response."""
+        """Wait until the rate limit of the peer allows the next response."""
         left = self._allowance.left(self._clock.monotonic())
         if left < 0:
             await asyncio.sleep(-left / BYTES_A_SECOND)

@@ -46,7 +46,7 @@ class BodyQueue:
         return len(self._slots)
 
     def add(self, headers: Sequence[HashedHeader]) -> None:
-        """Append headers that continue the chain."""
+        """Append the headers of the next blocks to the queue."""
         for header in headers:
             body = empty_body(header.header)
             slot = Slot(header, body, 0 if body is not None else _expected_bytes(header))

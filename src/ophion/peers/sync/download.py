@@ -43,7 +43,7 @@ _WHAT: Final = "synchronisation"
 
 
 class Download:
-    """Headers, bodies and imports of one sync cycle."""
+    """Downloads headers and bodies, and imports the blocks, in one sync cycle."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Download:
         data before import. `goal` is the last block; None for the target's best block.
         """
         self.imported = 0
-        """Number of imported blocks."""
+        """Number of blocks that this cycle has imported."""
         self._target = target
         self._is_bounded = goal is not None
         self._plan = HeaderPlan(ancestor, target.height if goal is None else goal)
@@ -72,15 +72,15 @@ class Download:
         self._last_asked: dict[EthPeer, int] = {}
         self._request_count = 0
         self._without_bodies: set[EthPeer] = set()
-        """Helpers that lack the bodies of this chain."""
+        """Peers without the bodies of the target's chain. This cycle requests no more bodies from them."""
         self._failures = 0
         self._is_importing = False
         self._is_asking_for_posts = False
         self._headers_ahead = 0
-        """Number of received headers that are not in the queue yet."""
+        """Number of received headers that are not in the body queue yet."""
         self._in_order = asyncio.Lock()
         self._running = 0
-        """Number of running requests and imports."""
+        """Number of requests and imports in progress."""
         self._task_ended = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
 
@@ -184,7 +184,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject a partial range: only a full range ends at a known header, which proves that the headers are right
+            # reject an incomplete header range: the last header of a complete range is known, and so proves the headers
+            # before it
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
@@ -206,7 +207,7 @@ class Download:
             self._headers_ahead -= len(linked)
 
     async def _request_stretch(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
-        """Request one range of headers. A helper may send the headers in several responses."""
+        """Request one range of headers. A peer other than the target may send the headers in several responses."""
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
             return headers
@@ -304,7 +305,9 @@ class Download:
         self._last_asked[peer] = self._request_count
 
     def _failed(self, peer: EthPeer) -> None:
-        """Count a failed request. Raises `RequestFailed` when the target has left or too many requests failed."""
+        """Count a failed request. Raises `RequestFailed` if the target has disconnected, or if too many requests in a
+        row failed.
+        """
         self._failures += 1
         if not self._target.peer.is_open or self._failures >= _MAX_FAILURES:
             raise RequestFailed(_WHAT, f"{peer!r} does not respond")

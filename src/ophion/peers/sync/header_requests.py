@@ -48,7 +48,7 @@ class HeaderPlan:
         self.goal = goal
         """Number of the last header to request; may rise."""
         self.last = ancestor
-        """The last linked header."""
+        """The last header that is linked to the chain from the ancestor."""
         self._next = ancestor.number + 1
         self._failed: list[Stretch] = []
         """Header ranges whose request failed."""
@@ -87,7 +87,7 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: Stretch) -> None:
-        """Queue a failed header range again, in front of all other ranges."""
+        """Queue a header range again after its request failed, in front of all other ranges."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 

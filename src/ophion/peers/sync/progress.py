@@ -17,7 +17,7 @@ _WINDOW_S: Final = 20.0
 
 
 class SyncProgress(Struct, frozen=True):
-    """The values of `eth_syncing`."""
+    """The values that `eth_syncing` returns."""
 
     starting: int
     """Number of the head when the node started."""
@@ -60,7 +60,7 @@ class ProgressLine:
         )
 
     def finished(self, number: int, now: float) -> None:
-        """Log the end of a long synchronisation."""
+        """Log that a long synchronisation has ended, with its duration and its rate."""
         seconds = max(now - self._began, 1e-3)
         blocks = number - self._first
         log.info(

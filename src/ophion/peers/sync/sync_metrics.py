@@ -24,11 +24,11 @@ class SyncFigures:
         import.
         """
         self.restarts: Counter[str] = Counter()
-        """Number of failed cycles, by reason."""
+        """Number of failed sync cycles, by reason."""
 
     @contextmanager
     def timed(self, task: str) -> Iterator[None]:
-        """Record the duration of the `with` block."""
+        """Record the duration of the `with` block for a task (a request or an import)."""
         now = asyncio.get_running_loop().time
         began = now()
         try:

@@ -66,7 +66,7 @@ class _TargetHistory(Struct):
     """Event loop time before which the peer is not chosen again."""
 
     def failed(self, now: float) -> None:
-        """Count a failure and extend the pause."""
+        """Count a failed sync cycle and extend the pause of the peer."""
         self.failures += 1
         self.not_before = now + min(PAUSE_S * 2 ** (self.failures - 1), LONGEST_PAUSE_S)
 
@@ -88,7 +88,9 @@ class Synchroniser:
         self._starting = chain.head.number
         self._download: Download | None = None
         self._has_proof = False
-        """Whether the current cycle has imported blocks."""
+        """Whether the current sync cycle has imported blocks, which proves that the target had blocks that this node
+        lacked.
+        """
         self._was_in_sync = True
         self._is_urgent = False
         self._ignores_claims = False
@@ -100,7 +102,7 @@ class Synchroniser:
         eth.peers.changed.listen(self._on_peer)
         chain.events.listen(self._on_chain_event)
 
-    # --- status ---------------------------------------------------------------------------------
+    # --- sync status ----------------------------------------------------------------------------
 
     def is_in_sync(self) -> bool:
         """Whether this node is at most five blocks behind. Heights that peers only claim do not count."""
@@ -133,7 +135,7 @@ class Synchroniser:
             peer.raise_height(height)
             self._woken.set()
 
-    # --- Service --------------------------------------------------------------------------------
+    # --- Service (called by the node) -----------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Synchronise whenever a peer has a better chain."""
@@ -213,7 +215,7 @@ class Synchroniser:
         history = self._histories.get(peer)
         return 0.0 if history is None else history.not_before
 
-    # --- one cycle ------------------------------------------------------------------------------
+    # --- one sync cycle -------------------------------------------------------------------------
 
     async def _cycle(self, target: EthPeer) -> None:
         loop = asyncio.get_running_loop()

@@ -40,7 +40,9 @@ class AuthSetup:
     def authenticator(
         self, table: MethodTable | None, loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
     ) -> Authenticator:
-        """Return an authenticator for the methods of `table`; `table` is None for an interface other than JSON-RPC."""
+        """Return an authenticator for the JSON-RPC methods of `table`. `table` is None for GraphQL, which has no
+        methods.
+        """
         settings = self._settings
         if self._login is not None:
             self._login.watch(loop)
@@ -50,11 +52,13 @@ class AuthSetup:
         )
 
     def login(self, request: Request) -> Result:
-        """Answer `POST /login`. The status is 400 if an external issuer makes the tokens."""
+        """Answer `POST /login`. The status is 400 if an external issuer signs the tokens, because this node then has no
+        logins.
+        """
         return _NO_LOGIN if self._login is None else self._login.respond(request.body, request.address)
 
     def close(self) -> None:
-        """Stop the login thread. Each service that uses this setup calls this method."""
+        """Stop the login thread. Each service that uses this setup calls `close` when the service stops."""
         if self._login is not None:
             self._login.close()
 
@@ -78,7 +82,9 @@ class LoginApplication:
 
 
 def check(settings: AuthSettings) -> None:
-    """Check the files before the node starts. Raises `OphionError` with a one-line reason."""
+    """Check the key file or the credentials file before the node starts. Raises `OphionError` with a
+    one-line reason.
+    """
     if settings.public_key_file is not None:
         reader_from_file(settings.public_key_file, settings.algorithm)
     elif settings.credentials_file is not None:

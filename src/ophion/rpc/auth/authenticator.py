@@ -59,8 +59,8 @@ class Authenticator:
         reader.changed.append(self._recheck)
 
     def session(self, authorization: bytes | None) -> Bearer:
-        """Return the session of a request with this header. Without a token, the session permits only exempt
-        methods.
+        """Return the session of a request with this `Authorization` header. Without a valid token, the session permits
+        only methods that need no token.
         """
         if authorization is None or not _has_token(authorization):
             return self._no_token
@@ -83,7 +83,9 @@ class Authenticator:
         return session
 
     def connection_session(self, authorization: bytes | None) -> Bearer:
-        """Return the session of a WebSocket handshake. Without a valid token, the session refuses every request."""
+        """Return the session of a WebSocket handshake with this header. Without a valid token, the session refuses
+        every request.
+        """
         session = self.session(authorization)
         return self._invalid_token if session is self._no_token else session
 
@@ -108,17 +110,17 @@ class Authenticator:
         return known
 
     def _left_s(self, claims: Claims) -> float:
-        """Return the seconds for which a token stays valid; 0 if the token is revoked."""
+        """Return the seconds for which a token with these claims stays valid; 0 if the token is revoked."""
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 
     def _recheck(self) -> None:
-        """End the sessions whose tokens were revoked."""
+        """End the sessions whose tokens were revoked in the meantime."""
         for session in tuple(self._live):
             session.look()
 
     def _evict(self) -> None:
-        """Evict the ended sessions from the cache. If no session has ended, evict the oldest session; its connections
-        stay open.
+        """Remove the sessions that have ended from the cache. If the cache is still full, remove the oldest session;
+        connections with that session stay open.
         """
         for header in [header for header, session in self._sessions.items() if not session.look()]:
             del self._sessions[header]
@@ -127,14 +129,14 @@ class Authenticator:
 
 
 def named(username: str, handle: Callable[..., Reply], tenant: str | None = None) -> Callable[..., Reply]:
-    """Wrap a dispatcher so that its requests run as this user (runtime/principal.py)."""
+    """Wrap a dispatcher's `handle` so that its requests run as this user (runtime/principal.py)."""
     user = _Named(username, handle, tenant)
     return user.handle if tenant is None else user.handle_of_tenant
 
 
 class _Named:
-    """Sets the principal of each request. This is a class because a bound method is called twice as fast as a
-    closure.
+    """Runs each request with a user as its principal. This is a class because a bound method is called twice as fast as
+    a closure.
     """
 
     __slots__ = ("_answer", "_tenant", "_username")

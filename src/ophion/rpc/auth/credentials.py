@@ -31,7 +31,7 @@ class CredentialsError(OphionError):
 
 
 class User(Struct, frozen=True):
-    """A user of the credentials file."""
+    """A user in the credentials file."""
 
     name: str
     password_hash: str
@@ -44,7 +44,7 @@ class User(Struct, frozen=True):
 
 
 def read_users(path: Path) -> dict[str, User]:
-    """Return the users in a file. Raises `CredentialsError` with a one-line reason."""
+    """Return the users in a credentials file. Raises `CredentialsError` with a one-line reason."""
     try:
         content = table_of(path)
     except OSError as error:
@@ -103,7 +103,9 @@ def _matches(given: bytes, hashed: bytes) -> bool | None:
 
 
 def _decoy(users: Mapping[str, User]) -> bytes:
-    """Return a hash that no password matches, with the bcrypt cost that is most common in the file."""
+    """Return a hash that no password matches, so that unknown names take as long as known names. Its bcrypt cost is the
+    cost that is most common in the file.
+    """
     costs = Counter(cost for user in users.values() if (cost := _cost(user.password_hash)) is not None)
     cost = costs.most_common(1)[0][0] if costs else _DEFAULT_COST
     return b"$2b$%02d$" % cost + b"." * 53

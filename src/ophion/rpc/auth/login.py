@@ -48,7 +48,7 @@ class _Attempt(NamedTuple):
 
 
 class Login:
-    """Logs users of a credentials file in."""
+    """Answers logins: checks name and password against the credentials file and issues a token."""
 
     def __init__(self, path: Path, issuer: TokenIssuer, clock: Clock) -> None:
         self._path = path
@@ -85,20 +85,20 @@ class Login:
         return self._queue(address, name, password)
 
     def close(self) -> None:
-        """Stop the thread and drop queued logins."""
+        """Stop the login thread and drop queued logins."""
         if self._timer is not None:
             self._timer.cancel()
         self._waiting.clear()
         self._lane.close()
 
-    # --- in the lane -----------------------------------------------------------------------------
+    # --- in the login thread ---------------------------------------------------------------------
 
     def _check(self, name: str, password: str) -> tuple[dict[str, User], User | None]:
         users = read_users(self._path)
         return users, checked_user(users, name, password)
 
     def _users_if_changed(self) -> dict[str, User] | None:
-        """Return the users if the file has changed since the last call, else None."""
+        """Return the users if the credentials file has changed since the last call, else None."""
         status = self._path.stat()
         stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
         if stamp == self._stamp:
@@ -106,7 +106,7 @@ class Login:
         self._stamp = stamp
         return read_users(self._path)
 
-    # --- on the loop -----------------------------------------------------------------------------
+    # --- on the event loop -----------------------------------------------------------------------
 
     def _check_file(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = loop.call_later(_CHECK_INTERVAL_S, self._check_file, loop)

@@ -26,19 +26,19 @@ _EXPIRY_S: Final = 900.0
 """Seconds without attempts after which a record expires."""
 _MAX_RECORDS: Final = 8192
 _MAX_NAME_LENGTH: Final = 64
-"""Number of characters of a user name that are compared."""
+"""Number of leading characters of a user name that are compared."""
 
 _Key: TypeAlias = tuple[str, str | None]
 
 
 class _Record(Struct):
-    """The login attempts of one pair of address and user name, or of one address (name None)."""
+    """The login attempts with one pair of address and user name, or from one address under any name (name None)."""
 
     count: int
     """Number of login attempts since the last success."""
     last_s: float
     is_known: bool = False
-    """Whether a login has ever succeeded."""
+    """Whether a login with this address and user name has ever succeeded."""
 
 
 class LoginThrottle:
@@ -49,11 +49,13 @@ class LoginThrottle:
         self._records: dict[_Key, _Record] = {}
 
     def __len__(self) -> int:
-        """Number of login records."""
+        """Number of stored records of login attempts."""
         return len(self._records)
 
     def pause_s(self, address: str, name: str) -> float:
-        """Return the seconds until this pair of address and user name may try again."""
+        """Return the seconds until the next login attempt with this address and user name is allowed; 0 if no wait is
+        due.
+        """
         record = self._recent(_pair(address, name))
         if record is None or record.count < FREE:
             return 0.0

@@ -45,7 +45,7 @@ class RefusingTable(dict[str, BoundMethod]):
 
 
 def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
-    """Return a table with the exempt methods. Every other name gets the error `Unauthorized`."""
+    """Return a method table with only the exempt methods. Every other method name gets the error `Unauthorized`."""
     return RefusingTable({name: table[name] for name in exempt if name in table.names})
 
 

@@ -20,7 +20,7 @@ class UserRevocations:
         self._since: dict[str, int] = {}
 
     def note(self, users: Mapping[str, User], now: float) -> bool:
-        """Replace the users; return whether any user was changed or removed."""
+        """Replace the known users. Returns whether any known user was changed or removed."""
         before, self._users = self._users, dict(users)
         changed = {name for name in before if users.get(name) != before[name]}
         new = changed.union(users.keys() - before.keys())

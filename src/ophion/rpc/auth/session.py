@@ -2,7 +2,7 @@
 
 A connection holds the session and reads `handle` for each request. While the token is valid, `handle` is the dispatcher
 of the token's permissions. Afterwards `handle` refuses every request. A timer of the session checks the time, so
-requests need not. A WebSocket connection, which must close when its token ends, joins the session.
+requests need not. A WebSocket connection must close when its token ends. So it registers with the session (`join`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Bearer(HttpSession, Protocol):
-    """A session with or without a valid token."""
+    """The session of one client, whether or not the client has a valid token."""
 
     @property
     def handle(self) -> Callable[..., Reply]:
@@ -34,13 +34,13 @@ class Bearer(HttpSession, Protocol):
 
     @property
     def permissions(self) -> frozenset[str]:
-        """The current permissions of this session."""
+        """The methods that this session permits now."""
 
     def join(self, user: SessionUser) -> None:
-        """Notify this connection when the token ends."""
+        """Call `session_ended` of this connection when the token ends."""
 
     def leave(self, user: SessionUser) -> None:
-        """Stop notifying this connection; may be called twice."""
+        """Remove a connection that `join` has added; may be called twice."""
 
 
 class UnauthenticatedSession:
@@ -60,10 +60,10 @@ class UnauthenticatedSession:
         self.heads = PlainHeads(0, 0)
 
     def join(self, user: SessionUser) -> None:
-        """Do nothing: this session never ends."""
+        """Do nothing, because this session never ends."""
 
     def leave(self, user: SessionUser) -> None:
-        """Do nothing."""
+        """Do nothing, because `join` has not stored the connection."""
 
 
 class Session:
@@ -79,8 +79,8 @@ class Session:
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Create a session. `left_s` returns the seconds until the claims expire. After expiry, `refuse` replaces
-        `handle`.
+        """Create a session for a valid token. `left_s` returns the seconds until a token with these claims expires.
+        After expiry, `refuse` replaces `handle`.
         """
         self._claims = claims
         self._left_s = left_s
@@ -128,14 +128,14 @@ class Session:
             user.session_ended()
 
     def _watch(self) -> None:
-        """Schedule the next check, at the latest when the token expires."""
+        """Check the token, and schedule the next check, at the latest for the time when the token expires."""
         if self.look():
             delay = min(self._left_s(self._claims), _CHECK_INTERVAL_S)
             self._loop.call_later(max(0.0, delay), _watch, weakref.ref(self))
 
 
 def _watch(found: weakref.ref[Session]) -> None:
-    """Timer callback that checks a session. It holds a weak reference, so that unused sessions are freed."""
+    """Timer callback that checks a session. The timer holds a weak reference, so that unused sessions are freed."""
     session = found()
     if session is not None:
         session._watch()

@@ -31,19 +31,19 @@ _MIN_SECRET_BYTES: Final = 32
 
 
 class Claims(Struct, frozen=True):
-    """Claims of a valid token."""
+    """User, permissions and expiry that a valid token states."""
 
     username: str
     permissions: frozenset[str]
     expires_at: float
-    """Expiry as wall time in seconds."""
+    """Time at which the token expires, in Unix seconds."""
     issued_at: float = 0.0
     tenant: str | None = None
     """The user's enclave key on a node with several tenants."""
 
 
 class TokenReader:
-    """Reads tokens of one issuer."""
+    """Verifies and decodes the tokens of one issuer."""
 
     def __init__(self, key: Any, algorithm: JwtAlgorithm) -> None:
         self._key = key
@@ -76,7 +76,7 @@ class TokenReader:
         )
 
     def admits(self, claims: Claims) -> bool:
-        """Return whether these claims are not revoked. Does not check their expiry."""
+        """Return whether a token with these claims is not revoked. Does not check the expiry."""
         return True
 
 
@@ -107,7 +107,7 @@ class TokenIssuer(TokenReader):
         return revocations is None or revocations.admits(claims.username, claims.permissions, claims.issued_at)
 
     def note(self, users: Mapping[str, User], now: float) -> None:
-        """Replace the users; tokens of removed or changed users end immediately."""
+        """Replace the known users. Tokens of removed or changed users end immediately."""
         if self._revocations is not None and self._revocations.note(users, now):
             for look in tuple(self.changed):
                 look()

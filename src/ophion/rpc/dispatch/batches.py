@@ -1,8 +1,9 @@
 """Batches: many requests in one message, run in order, in time slices.
 
-A batch starts at once. After a few milliseconds, or some answers, it waits for its time slice (fair_scheduler). Started
-batches finish one after the other, oldest first. If batches shared the slices, the node would hold the answers of all
-batches in memory. Answers within a batch are not streamed: each is rendered whole, within the memory budget.
+A batch starts at once. After a few milliseconds, or some answers, it waits for its next time slice (fair_scheduler).
+The scheduler finishes started batches one after the other, oldest first. If all batches progressed at the same time,
+the node would hold the answers of all batches in memory. Answers within a batch are not streamed: each is rendered
+whole, within the memory budget.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.slots import WAITS_FOR_SLOT
 
 _BATCH_TASKS: Final = 16
-"""Maximum number of requests of one batch that wait for worker threads at the same time; other clients use these
-threads too.
+"""Maximum number of requests of one batch that wait for worker threads at the same time. The limit leaves threads to
+other clients.
 """
 _SMALL_BATCH: Final = 16
 """A batch of up to this size starts at once. A larger batch waits for a time slice while other batches run."""
@@ -62,7 +63,9 @@ class Batch:
         self._next = 0
         self._open: set[Pending[Complete]] = set()
         self._streams: deque[tuple[int, StreamedAnswer]] = deque()
-        """Streamed answers by position; the first is being collected."""
+        """Streamed answers with their positions in the batch. The first streamed answer is being collected
+        into memory.
+        """
         self._pending: Pending[Complete] | None = None
         self._has_begun = False
 
@@ -125,7 +128,9 @@ class Batch:
             self._pending.report_memory(self._weight + self._bytes)
 
     def _too_large(self, position: int) -> bytes:
-        """Return the error for an answer that exceeds the size limit of the batch; empty bytes for a notification."""
+        """Return the error for an answer with which the batch exceeds its size limit; empty bytes for a
+        notification.
+        """
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""
 
@@ -141,7 +146,7 @@ class Batch:
         return receive
 
     def _stream(self, position: int, answer: StreamedAnswer) -> None:
-        """Queue a streamed answer; streams are collected one after the other."""
+        """Queue a streamed answer. Streamed answers are collected into memory one after the other."""
         self._streams.append((position, answer))
         if len(self._streams) == 1:
             self._collect()
@@ -186,7 +191,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # return the parts without joining them, because joining would double the memory
+        # return the answers as parts, because joining them would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

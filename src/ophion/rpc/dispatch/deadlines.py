@@ -30,7 +30,7 @@ class Deadlines:
             self._timer = self._loop.call_later(self._timeout_s, self._expire)
 
     def close(self) -> None:
-        """Cancel every waiting request."""
+        """Cancel every request that waits for its result."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -76,7 +76,7 @@ _NOT_JSON: Final = Answer(BAD_REQUEST, (failure(NULL, PARSE_ERROR()),))
 _INVALID: Final = Answer(BAD_REQUEST, (failure(NULL, INVALID_REQUEST()),))
 _NO_REQUEST: Final = failure(NULL, INVALID_REQUEST())
 _MAX_SHORT_BYTES: Final = 4 * 1024
-"""A message of up to this size is parsed as a whole, which takes microseconds."""
+"""A message of up to this size in bytes is parsed as a whole, which takes microseconds."""
 _MAX_LOOP_BYTES: Final = 64 * 1024
 """Size in bytes above which a message is outlined in a worker thread instead of on the event loop."""
 _MAX_LOOP_VALUES: Final = 2048
@@ -142,10 +142,10 @@ class Dispatcher:
         return sent
 
     def close(self) -> None:
-        """Cancel every waiting request."""
+        """Cancel every request that waits for its result."""
         self._deadlines.close()
 
-    # --- one request -----------------------------------------------------------------------------
+    # --- single requests -------------------------------------------------------------------------
 
     def _call(self, bound: BoundMethod, params: Sequence[Any], caller: Caller | None, id_text: bytes) -> Reply:
         try:
@@ -166,7 +166,7 @@ class Dispatcher:
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | Streamed) -> Complete:
-        """Return an answer with a large result in three parts, because copying the result into an envelope would take
+        """Return an answer with a large result in three parts. Copying the result into one byte string would take
         longer.
         """
         if isinstance(result, Streamed):

@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class ErrorWording(Enum):
-    """Values of `--rpc-error-wording`."""
+    """Values of `--rpc-error-wording`: which client's error texts and codes the node uses."""
 
     ORIGINAL = "original"
-    """The error texts of json-rpc.md 2."""
+    """The error texts of Pantheon and Besu (json-rpc.md 2)."""
     MODERN = "modern"
     """The texts of go-ethereum for errors that client libraries recognise by their text (geth_error_messages)."""
     GETH = "geth"

@@ -30,9 +30,10 @@ class PlainRequests:
     def __init__(self) -> None:
         self._requests = NativePlainRequests()
         self.read: Callable[[bytes], bytes | tuple[bytes, str, Any] | None] = self._requests.read
-        """Reads one message. Returns the answer, the parts of a plain request, or None.
+        """Reads one message. Returns the answer, or (id, method name, params) of a plain request, or None if the
+        message is not a plain request.
 
-        Params of type `bytes` are a raw transaction.
+        Params of type `bytes` are a decoded raw transaction.
         """
 
     def learn(self, name: str, bound: BoundMethod) -> None:

@@ -32,17 +32,17 @@ _REFUSALS: Final[Mapping[str, str]] = {
     "upfront-cost": "insufficient funds for gas * price + value",
     "wrong-chain-id": "invalid chain id for signer",
 }
-"""Error texts, by the pool's reason for rejecting a transaction."""
+"""go-ethereum's error texts, by the pool's reason for rejecting a transaction."""
 
 _FAULTS: Final[Mapping[str, str]] = {
     fault.message: _REFUSALS[reason] for reason, fault in errors.POOL_REASONS.items() if reason in _REFUSALS
 } | {errors.INCORRECT_NONCE.message: "nonce too high"}
-"""Texts for errors of calls, estimates and traces, which do not use the pool. Keys are Ophion's own texts."""
+"""go-ethereum's error texts for calls, estimates and traces, by Ophion's own text."""
 
 _GETH_FAULTS: Final[Mapping[str, str]] = dict.fromkeys(
     (errors.FILTER_NOT_FOUND.message, errors.LOGS_FILTER_NOT_FOUND.message), "filter not found"
 )
-"""Further error texts of go-ethereum, used only with go-ethereum's error codes."""
+"""Further error texts by Ophion's own text, used only with go-ethereum's error codes."""
 
 
 def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bool = False) -> RpcError:

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-MOST: Final = 2
+MAX_RUNNING: Final = 2
 
 
 class LargeRequests:
     """Admits a few large requests at a time."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_RUNNING) -> None:
         self._most = most
         self._waiting: deque[Callable[[], None]] = deque()
         self._running = 0
@@ -26,7 +26,9 @@ class LargeRequests:
         return self._running + len(self._waiting)
 
     def enter(self, begin: Callable[[], None]) -> None:
-        """Call `begin` now, or when a running request leaves. Each request that has begun must call `leave`."""
+        """Call `begin` now, or when a running request calls `leave`. Each request that has begun must call `leave` at
+        its end.
+        """
         if self._running < self._most:
             self._running += 1
             begin()

@@ -33,7 +33,9 @@ def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
 
 
 def written_id(text: bytes, span: tuple[int, int] | None) -> bytes | None:
-    """Return the id exactly as the client wrote it, cut from the text without parsing."""
+    """Return the id exactly as the client wrote it, cut from the message text. Empty without an id; None for an invalid
+    type.
+    """
     if span is None:
         return b""
     written = text[span[0] : span[1]]

@@ -33,7 +33,7 @@ class RpcApplication:
         self._endpoints = endpoints
 
     def respond(self, request: Request) -> Result:
-        """Answer every request except `POST /`."""
+        """Answer every request except API calls (`POST /`)."""
         if request.path == b"/liveness" and request.method == b"GET":
             return _UP
         if request.path == b"/readiness" and request.method == b"GET":

@@ -38,7 +38,7 @@ little to see here.</p>
 
 
 def page(request: Request, endpoints: Mapping[str, Endpoint]) -> Response:
-    """Return the page. The links to other services use the host name of the request."""
+    """Return the HTML page. Its links to other services use the host name of the request."""
     from html import escape  # lazy import: few requests need the module html, which is slow to import
 
     host = request.headers.get(b"host", b"localhost").decode("latin-1")

@@ -21,7 +21,7 @@ class MethodAccess(Struct, frozen=True):
     authenticator: Authenticator | None = None
 
     def close(self) -> None:
-        """Cancel waiting requests and stop logins."""
+        """Cancel waiting requests and stop logins, because the service stops."""
         self.dispatcher.close()
         if self.authenticator is not None:
             self.authenticator.close()

@@ -67,10 +67,10 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     wording: ErrorWording = ErrorWording.ORIGINAL
     fields: AnswerFields = AnswerFields.CURRENT
     auth: AuthSetup | None = None
-    """Authentication; None if no token is required."""
+    """Token issuer and login of the service; None if no token is required."""
     tls: ssl.SSLContext | None = None
     origins: tuple[str, ...] = ()
-    """Origins of web pages that may call this service (CORS)."""
+    """Origins of web pages that may call this service from a browser (CORS)."""
     shared: SharedResources = field(default_factory=SharedResources)
     heavy: LargeRequests = field(default_factory=LargeRequests)
 
@@ -88,7 +88,7 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
         )
 
     def guarded(self, table: MethodTable, loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> MethodAccess:
-        """Return the dispatcher of these methods, with an authenticator if tokens are required."""
+        """Return the dispatcher of the methods in `table`, with an authenticator if tokens are required."""
         authenticator = None if self.auth is None else self.auth.authenticator(table, loop, limits)
         return MethodAccess(Dispatcher(table, loop, limits), self.auth, authenticator)
 
@@ -171,7 +171,7 @@ def _dropping(context: RpcContext) -> Callable[[Caller], None]:
 def method_table(
     context: RpcContext, groups: Sequence[str], transport: str, measured: Measuring | None = None
 ) -> MethodTable:
-    """Bind every known method to this context. A disabled method only answers with its error."""
+    """Return the method table of one transport. A disabled method only answers with its error."""
     enabled = effective_groups(groups)
     registry = all_methods()
 

@@ -203,7 +203,10 @@ async def get_transaction_by_sender_and_nonce(
 
 
 def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
-    """Find the transaction with this nonce. Bisects for the first block after which the account nonce is higher."""
+    """Return the mined transaction of this sender with this nonce, or None.
+
+    Bisects for the first block after which the account nonce is higher, and searches that block.
+    """
     low, high = 0, ctx.queries.head_number
     while low < high:
         middle = (low + high) // 2

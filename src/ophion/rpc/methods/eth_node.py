@@ -62,8 +62,8 @@ _OF_STATE: Final = ("state", "stateproofs")
 def capabilities(ctx: RpcContext) -> CapabilitiesResult:
     """Returns which blocks and states this node can serve, for load balancers.
 
-    These are all blocks since genesis. States begin at `oldestBlock`: `--state-history` prunes older ones, and a node
-    that has started with `--sync-mode=SNAP` or `CHECKPOINT` has none before its first block.
+    The node serves all blocks since genesis. States begin at `oldestBlock`: `--state-history` prunes older states. A
+    node that has started with `--sync-mode=SNAP` or `CHECKPOINT` has no states before its first block.
     """
     head = ctx.queries.head
     everything = {"disabled": False, "oldestBlock": quantity(0)}

@@ -36,8 +36,10 @@ def _decode_slots(value: object) -> list[Hash32]:
 
 
 def _decode_named_slots(value: object) -> list[tuple[str, Hash32]]:
-    """Decode slots. The response shows a key of full length with all 32 bytes, and a shorter key without leading
-    zeros.
+    """Decode the storage slots of `eth_getProof`, each with the key that the response shows.
+
+    If the request writes all 32 bytes of a key, the response shows 32 bytes too. Otherwise the response shows the key
+    without leading zeros.
     """
     slots = _decode_slots(value)
     is_whole = [len(str(member).removeprefix("0x")) == 64 for member in value]  # type: ignore[attr-defined]

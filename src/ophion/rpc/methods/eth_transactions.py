@@ -156,7 +156,7 @@ def eth_estimate_gas(
     """Estimates the gas with which a transaction succeeds in the next block, by bisection to 1.5 percent.
 
     A given gas limit is the upper bound, unless it is below the minimum of any transaction. The cap of EIP-7825 is an
-    upper bound too. If the transaction would fail, the result is its error.
+    upper bound too. If the transaction would fail, returns the error of the transaction.
     """
     if block is BlockTag.PENDING:
         queries = ctx.queries
@@ -190,9 +190,9 @@ async def eth_create_access_list(
     block: BlockParam = BlockTag.LATEST,
     state_overrides: StateOverridesParam = None,
 ) -> AccessListResult:
-    """Returns the accounts and slots that a call accesses as an access list, and the gas it uses with that list.
+    """Returns the accounts and slots that a call accesses (its access list), and the gas that it uses with this list.
 
-    A failed call returns its list too, with the reason in `error`.
+    For a failed call, the result has the access list and the reason in `error`.
     """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else _known_view(ctx, block)
     return await list_access(ctx, view, call, state_overrides)

@@ -1,7 +1,7 @@
 """`eth_config`: the current, the next and the last known fork configuration (EIP-7910).
 
-Tools compare this configuration between nodes before a fork. An entry has the activation time of its fork. This time is
-0 for forks activated by block number.
+Tools compare this configuration between nodes before a fork. The entry of a fork has its activation time, which is 0
+for forks activated by block number.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def coinbase(ctx: RpcContext) -> AddressResult:
 def mining(ctx: RpcContext) -> Boolean:
     """Returns whether this node produces blocks.
 
-    False after `miner_stop` and while the node is far behind its network. With IBFT 2.0 and QBFT, Pantheon 1.2 always
-    returns true.
+    Returns false after `miner_stop` and while the node is far behind its network. With IBFT 2.0 and QBFT, Pantheon 1.2
+    always returns true.
     """
     return ctx.mining.is_mining
 
@@ -134,7 +134,7 @@ def set_min_priority_fee(ctx: RpcContext, fee: QuantityParam) -> Boolean:
 
 
 def _possible(fee: int) -> int:
-    """Check that a fee, with a base fee added, fits the 128 bits of a transaction field."""
+    """Check that a minimum fee plus a base fee fits the 128 bits of a transaction's fee field."""
     if fee.bit_length() > _MAX_FEE_BITS:
         raise invalid_params(f"a fee of at most {_MAX_FEE_BITS} bits is expected")
     return fee

@@ -109,7 +109,11 @@ async def _call_tree(ctx: RpcContext, hash: Hash32) -> dict[str, Any] | None:
 
 
 def _frames(top: dict[str, Any], with_failed: bool) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield all frames in order of execution with their depth; not recursive, since a tree may be 1,024 deep."""
+    """Yield the call frames of a transaction in order of execution, each with its depth.
+
+    Frames that have failed are included only with `with_failed`. The function is not recursive, because a call tree may
+    be 1,024 frames deep.
+    """
     waiting = [(0, top)]
     while waiting:
         depth, frame = waiting.pop()

@@ -36,7 +36,7 @@ Texts = Annotated[list[str], object_result("list", "list of strings", _TEXTS_SCH
 
 
 def _later(error: OphionError) -> OphionError:
-    """Return the error with the message that Besu uses for the allowlist methods."""
+    """Return the error with the message of later Besu releases, for the allowlist method names."""
     if not isinstance(error, RulesError):
         return error
     text = error.message.replace("whitelisting", "allowlist").replace("whitelist", "allowlist")

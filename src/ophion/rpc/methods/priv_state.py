@@ -43,7 +43,9 @@ PrivateLogsJson = Annotated[
 
 
 async def _view(ctx: RpcContext, block: BlockId) -> BlockView:
-    """Return the block of a request. `pending` means the head, because the pending block has no private state."""
+    """Return the block of a request, with its state. `pending` means the head, because the pending block has no private
+    state.
+    """
     await private(ctx).settled()
     view = view_at(ctx, BlockTag.LATEST if block is BlockTag.PENDING else block)
     if view is None:
@@ -81,7 +83,10 @@ async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam
 
 @method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
-    """Return the flat trace of a private transaction by the hash of its marker; null without a receipt."""
+    """Return the flat trace of a private transaction by the hash of its privacy marker transaction.
+
+    Null if this node has no receipt of the private transaction.
+    """
     privacy = private(ctx)
     found = await privacy.receipt(hash)
     if found is None:

@@ -43,20 +43,20 @@ StatusJson = Annotated[dict[str, Any], object_result("status", "status of privat
 
 @method("eea_sendRawTransaction", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def send_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam) -> HashResult:
-    """Check a signed private transaction, send it to its participants and return the hash of its marker.
+    """Check a signed private transaction, send it to its participants and return the hash of its marker transaction.
 
-    The marker is a public transaction whose data is the key of the sealed payload. All checks run before the payload is
-    sent. A private nonce may be higher than the account's next private nonce. The transaction is executed when its
-    nonce is next.
+    The privacy marker transaction is a public transaction whose data is the key of the sealed payload. All checks run
+    before the payload is sent. A private nonce may be higher than the account's next private nonce. The private
+    transaction is executed when its nonce is next.
     """
     return await private(ctx).send(transaction)
 
 
 @method("priv_distributeRawTransaction", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def distribute_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam) -> Data:
-    """Check and distribute a signed private transaction; the client sends the marker itself.
+    """Check and distribute a signed private transaction; the client sends the privacy marker transaction itself.
 
-    Returns the key of the payload, which is the data of the marker.
+    Returns the key of the payload, which is the data of the marker transaction.
     """
     return await private(ctx).distribute(transaction)
 
@@ -64,10 +64,10 @@ async def distribute_raw_transaction(ctx: RpcContext, transaction: SignedPrivate
 @method("eea_getTransactionReceipt", needs={"privacy"}, without=PRIVACY_OFF)
 @method("priv_getTransactionReceipt", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateReceiptJson | None:
-    """Return the receipt of a private transaction by the hash of its marker.
+    """Return the receipt of a private transaction by the hash of its privacy marker transaction.
 
-    Null while the marker is not mined, and on nodes that are not participants. `status` is 0x1 for success, 0x0 for
-    failure, and 0x2 when the transaction could not be executed (for example because of a wrong private nonce).
+    Null while the marker transaction is not mined, and on nodes that are not participants. `status` is 0x1 for success,
+    0x0 for failure, and 0x2 when the transaction could not be executed (for example because of a wrong private nonce).
     """
     found = await private(ctx).receipt(hash)
     if found is None:
@@ -79,10 +79,10 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTransactionJson | None:
-    """Return a private transaction by the hash of its marker.
+    """Return a private transaction by the hash of its privacy marker transaction.
 
-    The key `hash` of the result is the hash of the private transaction. Null while the marker is not mined, and on
-    nodes that are not participants.
+    The key `hash` of the result is the hash of the private transaction. Null while the marker transaction is not mined,
+    and on nodes that are not participants.
     """
     found = await private(ctx).transaction(hash)
     return None if found is None else transaction_object(found)
@@ -112,7 +112,7 @@ async def get_eea_transaction_count(
 
 @method("priv_getPrivacyPrecompileAddress", needs={"privacy"}, without=NO_PRECOMPILE)
 def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
-    """Return the address to which markers are sent."""
+    """Return the address to which privacy marker transactions are sent."""
     return private(ctx).precompile
 
 
@@ -121,10 +121,10 @@ def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
 
 @method("priv_explain", needs={"privacy"}, without=PRIVACY_OFF)
 async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
-    """Explain what this node knows of a private transaction, by the hash of its marker.
+    """Explain what this node knows of a private transaction, by the hash of its privacy marker transaction.
 
-    `state` is `executed`, `failed`, `invalid`, `pending` (the marker is not mined), `waiting`, `suspended`, `no
-    payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected group members),
+    `state` is `executed`, `failed`, `invalid`, `pending` (the marker transaction is not mined), `waiting`, `suspended`,
+    `no payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected group members),
     `not ours`, `not a marker` or `unknown`.
     """
     return {"marker": data(hash)} | await private(ctx).explain(hash)
@@ -134,8 +134,8 @@ async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
 async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quantity:
     """Request missing payloads of one group, or of all groups, from the other members.
 
-    Returns how many payloads arrived. Each payload is executed at the position of its marker; later transactions of its
-    group are executed again.
+    Returns how many payloads arrived. Each payload is executed at the position of its privacy marker transaction; later
+    transactions of its group are executed again.
     """
     return await private(ctx).catch_up(group)
 

@@ -191,7 +191,7 @@ async def trace_mined(ctx: RpcContext, hash: HashParam) -> TraceResult:
 
 @method("trace_get", needs={"state"})
 async def get(ctx: RpcContext, hash: HashParam, address: TraceAddressParam) -> TraceEntry | None:
-    """Returns one entry of a mined transaction by its trace address; null if the entry does not exist."""
+    """Returns one trace entry of a mined transaction by its trace address; null if the entry does not exist."""
 
     def start() -> TraceStream:
         block, index = transaction_at(ctx, hash)

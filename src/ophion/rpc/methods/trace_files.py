@@ -29,7 +29,7 @@ MAX_FOLDER_BYTES: Final = 1 << 30
 
 
 class FileTraceOptions(Struct, frozen=True):
-    """Options of a trace file."""
+    """Options of `debug_standardTraceBlockToFile` and `debug_standardTraceBadBlockToFile`."""
 
     only: Hash32 | None = None
     """The transaction to trace. None traces all transactions."""

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class AnswerFields(Enum):
-    """Values of `--rpc-answer-fields`."""
+    """Values of `--rpc-answer-fields`: the client whose response fields the node uses."""
 
     CURRENT = "current"
     BESU = "besu"

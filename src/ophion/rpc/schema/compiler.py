@@ -37,7 +37,9 @@ def compile_invoke(spec: MethodSpec, context: Any) -> Invoke:
 
 
 def compile_steps(spec: MethodSpec, context: Any) -> tuple[DecodeParams, Invoke]:
-    """Return decoding and calling as two functions. Decoding may run in any thread, the call only on the event loop."""
+    """Return two functions: one decodes the parameters, the other calls the handler. Decoding may run in any thread,
+    the call only on the event loop.
+    """
     function, parameters, takes_caller = spec.function, spec.signature.parameters, spec.signature.takes_caller
     max_count = len(parameters) if spec.exact_count else sys.maxsize
 
@@ -71,7 +73,7 @@ def _compile_one(function: Handler, context: Any, first: Parameter) -> Invoke:
 
 def _compile_more(function: Handler, context: Any, parameters: tuple[Parameter, ...]) -> Invoke:
     decode_first, decode_second = _decoder(parameters[0]), _decoder(parameters[1])
-    # the handler's own defaults fill the parameters after the second, unless the third parameter is required
+    # decode two parameters; the defaults of the handler fill the others, unless the third parameter is required
     needs_more = len(parameters) > 2 and parameters[2].default is REQUIRED
     max_count = 2 if len(parameters) > 2 else sys.maxsize
 

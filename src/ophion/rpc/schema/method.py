@@ -36,7 +36,7 @@ def group_of(name: str) -> str:
 
 
 def client_of(caller: Caller | None) -> str:
-    """Return the name of the client; empty for a request without a connection."""
+    """Return the client's user name or IP address; empty for a request without a connection."""
     return "" if caller is None else caller.client
 
 
@@ -48,7 +48,7 @@ class Example(Struct, frozen=True):
 
 
 class MethodSpec(Struct, frozen=True, dict=True):
-    """The declaration of one method."""
+    """The declaration of one RPC method: names, handler and needed services."""
 
     name: str
     function: Handler
@@ -81,7 +81,7 @@ class MethodSpec(Struct, frozen=True, dict=True):
 
     @property
     def summary(self) -> str:
-        """The first line of the handler's docstring."""
+        """The first line of the handler's docstring, which describes the method in the documentation."""
         return inspect.cleandoc(self.function.__doc__ or "").partition("\n")[0]
 
     @property
@@ -150,7 +150,7 @@ def declarations_of(function: Handler) -> tuple[MethodSpec, ...]:
 
 
 def group_names(specs: Iterable[MethodSpec]) -> Mapping[str, list[MethodSpec]]:
-    """Return the specs by group, in the given order."""
+    """Return the method specs by API group, in the given order."""
     groups: dict[str, list[MethodSpec]] = {}
     for spec in specs:
         groups.setdefault(spec.group, []).append(spec)

@@ -25,7 +25,7 @@ SubmitTransaction: TypeAlias = Callable[[Arrival[list[Admission]]], None]
 
 
 class ServiceContext(Protocol):
-    """The part of the context that binding needs: available services and native fast paths."""
+    """The part of `RpcContext` that binding a method needs: available services and native fast paths."""
 
     def provides(self, service: str) -> bool: ...
     def latest_read(self, name: str) -> LatestRead: ...
@@ -34,7 +34,7 @@ class ServiceContext(Protocol):
 
 
 class BoundMethod(NamedTuple):
-    """A method ready to be called on one transport."""
+    """A method bound to the services of one transport: functions that decode, call and encode."""
 
     invoke: Invoke
     encode: Callable[[Any], bytes]
@@ -55,7 +55,7 @@ class BoundMethod(NamedTuple):
 class MethodTable(dict[str, BoundMethod]):
     """The methods of one transport by name. A known method that the transport does not offer is bound to an error.
 
-    A name is bound at its first lookup.
+    Each method is bound when its name is first looked up.
     """
 
     def __init__(self, names: Collection[str], make: Callable[[str], BoundMethod]) -> None:
@@ -92,7 +92,7 @@ class MethodTable(dict[str, BoundMethod]):
 
 
 def bind(name: str, spec: MethodSpec, context: ServiceContext, groups: Collection[str], transport: str) -> BoundMethod:
-    """Bind one name of a method, or the error for a method that this transport does not offer."""
+    """Bind one name of a method to its handler, or to an error if this transport does not offer the method."""
     if is_enabled(spec, context, groups, transport):
         bound = _bound(spec, context)
         return bound if spec.alias_error is None or name == spec.name else _with_errors(bound, spec.alias_error)
@@ -110,7 +110,7 @@ def is_enabled(spec: MethodSpec, context: ServiceContext, groups: Collection[str
 
 
 def is_offered(spec: MethodSpec, groups: Collection[str], transport: str) -> bool:
-    """Whether a transport offers a method, without checking that the needed services exist."""
+    """Whether a transport offers a method if all services that the method needs exist."""
     if transport not in spec.transports:
         return False
     if spec.transports == {WEBSOCKET} and spec.group == "eth":
@@ -133,7 +133,7 @@ def _bound(spec: MethodSpec, context: ServiceContext) -> BoundMethod:
 
 
 def _with_errors(bound: BoundMethod, reword: Callable[[OphionError], OphionError]) -> BoundMethod:
-    """Return the same method with reworded errors."""
+    """Return the same method, whose errors are replaced by `reword`."""
 
     async def awaited(result: Awaitable[Any]) -> Any:
         try:

@@ -17,7 +17,9 @@ from ophion.rpc.schema.answer_fields import AnswerFields
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
 
 _BLOCK_TIMESTAMP: Final = re.compile(rb',"blockTimestamp":(?:"0x[0-9a-f]+"|null)')
-"""A member that is never the first one. A string cannot hold this text, because its quotes would be escaped."""
+"""Matches the member `blockTimestamp` of an encoded object. A comma precedes it, because it is never the first member.
+The pattern never matches inside a JSON string, because quotes are escaped there.
+"""
 _PARITY: Final = re.compile(rb',"yParity":"0x[01]"')
 _TRANSACTIONS: Final = frozenset(
     {
@@ -61,7 +63,7 @@ def _wrapped(name: str, bound: BoundMethod, fields: AnswerFields) -> BoundMethod
 
 
 def _changed(result: Any, change: Callable[[bytes], bytes]) -> Any:
-    """Change an encoded result. Streamed results stay as they are."""
+    """Apply `change` to an encoded result. Streamed results are returned unchanged."""
     return change(result) if isinstance(result, bytes) else result
 
 
@@ -99,7 +101,7 @@ def _fees_of_geth(answer: bytes) -> bytes:
 
 
 def _with_keys_as_bytes(answer: bytes) -> bytes:
-    """Write storage keys as bytes without leading zeros: 0x for 0, 0x01 for 1."""
+    """Return an `eth_getProof` answer with storage keys as bytes without leading zeros: 0x for 0, 0x01 for 1."""
     content = orjson.loads(answer)
     for proof in content["storageProof"]:
         digits = proof["key"][2:].lstrip("0")

@@ -67,7 +67,7 @@ __all__ = [
 
 
 CHEAT_CODES: Final = "dev"
-"""Name of the service that methods of development nodes need."""
+"""Name under which handlers need the development node (`needs={"dev"}`). Only development nodes have this service."""
 
 
 class MethodFile(Struct, frozen=True):
@@ -88,7 +88,7 @@ class Registry:
 
     @classmethod
     def of(cls, modules: Iterable[ModuleType]) -> Registry:
-        """Return a registry of every decorated function in these modules."""
+        """Return a registry of the handlers in these modules that have the `@method` decorator."""
         return cls(spec for module in modules for spec in _specs_in(module))
 
     @property
@@ -142,7 +142,7 @@ def _specs_in(module: ModuleType) -> Iterator[MethodSpec]:
 
 
 class _Names(Collection[str]):
-    """The names of a registry that a node knows. A membership test imports only as many files as it needs.
+    """The method names that a node knows. A membership test imports only as many method files as it needs.
 
     Only a development node knows the names of cheat codes, because tools detect other clients by these names.
     """

@@ -115,14 +115,14 @@ def fee_history(history: FeeHistory) -> dict[str, Any]:
 
 
 def access_list(entries: Iterable[tuple[Address, Iterable[Hash32]]]) -> list[dict[str, Any]]:
-    """Return an access list object."""
+    """Return an access list as JSON objects."""
     return [{"address": data(address), "storageKeys": [data(slot) for slot in slots]} for address, slots in entries]
 
 
 def unsigned_transaction(
     transaction: UnsignedTransaction, sender: Address | None, hash: Hash32, signature: Signature
 ) -> dict[str, Any]:
-    """Return an unsigned transaction as a JSON object. A fee key that the transaction type lacks is null."""
+    """Return an unsigned transaction as a JSON object. Fees that its transaction type does not have are null."""
     kind = transaction.type
     price, has_fees = transaction.gas_price, kind >= DYNAMIC_FEE
     parity, chain_id = signature[64], transaction.chain_id
@@ -177,7 +177,7 @@ def checksum_address(address: Address) -> str:
 
 
 def pool_entry(item: PooledTransaction) -> dict[str, Any]:
-    """Return one entry of `txpool_clientTransactions`. The time has no trailing zeros."""
+    """Return one entry of `txpool_clientTransactions`. The arrival time has no trailing zeros."""
     arrived = datetime.fromtimestamp(item.added_at, UTC)
     fraction = f".{arrived.microsecond:06d}".rstrip("0").rstrip(".")
     return {
@@ -188,7 +188,7 @@ def pool_entry(item: PooledTransaction) -> dict[str, Any]:
 
 
 def pool_summary(transaction: Transaction) -> str:
-    """Return one line of `txpool_inspect`."""
+    """Return a transaction as one line of text for `txpool_inspect`."""
     to = "contract creation" if transaction.to is None else checksum_address(transaction.to)
     return f"{to}: {transaction.value} wei + {transaction.gas_limit} gas × {transaction.max_fee_per_gas} wei"
 

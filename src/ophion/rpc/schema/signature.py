@@ -17,7 +17,7 @@ REQUIRED: Final = object()
 
 
 class Parameter(Struct, frozen=True):
-    """One positional parameter."""
+    """One positional parameter of a handler."""
 
     name: str
     wire: Wire

@@ -29,7 +29,7 @@ _NULL: Final = b"null"
 
 
 class Wire(Struct, frozen=True, eq=False):
-    """One wire type, used by the registry, the OpenRPC document and the pages in docs/rpc."""
+    """One wire type of parameters or results, with decoder, encoder, JSON schema and description."""
 
     name: str
     description: str
@@ -69,7 +69,7 @@ def _bytes_of(digits: str, what: str) -> bytes:
 
 def decode_address(value: object) -> Address:
     """Decode 20 bytes. Shorter input is padded on the left. The EIP-55 checksum is not verified."""
-    if type(value) is str and len(value) == 42 and value[:2] == "0x":  # this fast path decodes 20 bytes with a prefix
+    if type(value) is str and len(value) == 42 and value[:2] == "0x":  # fast path: 20 bytes with the prefix 0x
         return _bytes_of(value[2:], "address")
     digits = _digits(value, "address")
     if len(digits) > 40:

@@ -18,11 +18,11 @@ from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, H
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, STATE_UNAVAILABLE
 
 MAX_INLINE_SLOTS: Final = 16
-"""Maximum number of slots to prove on the event loop. Longer proofs are made in a worker thread."""
+"""Maximum number of slots to prove on the event loop. More slots are proved in a worker thread."""
 _PORTION: Final = 256
 
 NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]
-"""Slots, each with the key that the response shows."""
+"""Storage slots to prove, each with the key that the response shows."""
 
 
 def proof(view: BlockView, address: Address, slots: NamedSlots, max_bytes: int) -> bytes:

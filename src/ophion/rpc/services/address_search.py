@@ -23,7 +23,7 @@ from ophion.rpc.services.tracing import traced_block, whole_trace
 
 _BLOCKS_PER_TRACE: Final = 64
 _BLOCKS_PER_LOOK: Final = 256
-"""The search checks its deadline after this many blocks."""
+"""The search checks its deadline each time it has searched this many blocks."""
 _EVERYTHING: Final = (1 << 64) - 1
 
 

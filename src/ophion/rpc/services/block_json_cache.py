@@ -47,7 +47,7 @@ class BlockJsonCache:
 
     def _keep(self, key: tuple[Hash32, bool], text: bytes) -> None:
         with self._lock:
-            if key not in self._texts:  # another thread may have added the same block in the meantime
+            if key not in self._texts:  # another thread may have rendered and stored the same block in the meantime
                 self._bytes += len(text)
             self._texts[key] = text
             while self._bytes > self._max_bytes:

@@ -80,7 +80,7 @@ def block_range(ctx: RpcContext, first: BlockTag | int, last: BlockTag | int) ->
     """
     start, end = _number(ctx, first), _number(ctx, last)
     head = ctx.queries.head_number
-    # a range from a future block to a tag is empty and not an error
+    # a range from a future block to a tag such as `latest` is empty and not an error
     is_ahead = start > head and not isinstance(last, int)
     if start > end and not is_ahead:
         raise invalid_params("Invalid block range params: fromBlock is above toBlock")

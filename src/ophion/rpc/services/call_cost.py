@@ -22,7 +22,7 @@ class CallCosts:
     def __init__(self) -> None:
         self.tried = CallCostCache()
         self.repeated = CallCostCache()
-        """Costs of requests that run a call several times, such as estimates."""
+        """Costs of requests that run a call several times, such as gas estimates."""
 
     def knows(self, to: Address | None, call_data: bytes) -> bool:
         """Return whether this function of this contract is known to be quick."""

@@ -131,7 +131,7 @@ def _observe(
 ) -> None:
     """Report a call to the observer of a development node if the call failed or may have written to the console.
 
-    `seen` is the value of `console_reads` before the call.
+    `seen` is the value of `console_reads` before the call; a later change means that a contract wrote to the console.
     """
     observer = None if ctx.dev is None else ctx.dev.observer
     if observer is not None and (outcome.kind in ("reverted", "halted") or console_reads() != seen):
@@ -166,7 +166,9 @@ async def run_estimate(
 async def _repeated(
     ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, CallOutcome]]
 ) -> tuple[T, CallOutcome]:
-    """Execute a call several times: on the event loop if the call is known to be quick, else in a worker thread."""
+    """Call `run`, which executes a call several times: on the event loop if the call is known to be quick, else in a
+    worker thread.
+    """
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
         found = run(INLINE_S)

@@ -90,7 +90,7 @@ _PLAIN: Final = frozenset({"sender", "to", "gas", "value", "input"})
 
 
 def _narrow(bits: int) -> Callable[[Any], int]:
-    """Return a decoder for quantities of at most `bits` bits."""
+    """Return a decoder for quantities that rejects numbers of more than `bits` bits."""
 
     def decode(value: Any) -> int:
         number = decode_quantity(value)
@@ -171,8 +171,8 @@ def decode_call(value: object) -> Call:
 
 
 def decode_state_overrides(value: object) -> tuple[AccountOverride, ...]:
-    """Decode state overrides by address. `state` replaces all storage, `stateDiff` replaces some slots; using
-    both is an error.
+    """Decode state overrides by address. `state` replaces all storage of an account, `stateDiff` replaces some slots;
+    using both is an error.
     """
     if type(value) is not dict or not all(type(raw) is dict for raw in value.values()):
         raise invalid_params("state overrides: an object with an object for each address is expected")
@@ -277,7 +277,9 @@ _BLOCK_OVERRIDES_SCHEMA: Final = {
 
 
 def _call_object(value: Any) -> dict[str, Any]:
-    """Check only the type of the value. The fast path decodes plain calls; `decode_call` decodes all other calls."""
+    """Check only that the value is an object. The fast path decodes plain calls; `decode_call` decodes
+    all other calls.
+    """
     if type(value) is not dict:
         raise invalid_params("call: an object is expected")
     return value

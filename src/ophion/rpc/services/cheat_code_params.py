@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Handler)
 
 _MAX_BITS = 256
 _MAX_TIME_BITS = 40
-"""Limit of one time value in bits. The sum of all values must fit a timestamp of 64 bits."""
+"""Limit of one time value in bits. The sum of several time values must fit a timestamp of 64 bits."""
 _GROUPS = ("anvil", "evm", "hardhat")
 
 
@@ -90,7 +90,7 @@ Integer = Annotated[int, Wire("integer", "JSON number", {"type": "integer"}, enc
 
 
 def check_time(seconds: int) -> int:
-    """Return a time value. Raises `RpcError` if it is too large."""
+    """Return a time value in seconds. Raises `RpcError` if the value is too large."""
     if seconds.bit_length() > _MAX_TIME_BITS:
         raise invalid_params(f"time: not within {_MAX_TIME_BITS} bits")
     return seconds

@@ -12,7 +12,7 @@ MEBIBYTE: Final = 2**20
 
 
 class ClientQuotas:
-    """Number and total bytes of one kind of object, per client."""
+    """Counts the objects of one kind (such as filters) and their bytes, per client."""
 
     def __init__(self, max_count: int, max_count_per_client: int, max_bytes: int, max_bytes_per_client: int) -> None:
         self._max_count = max_count
@@ -37,14 +37,14 @@ class ClientQuotas:
         return count < self._max_count_per_client and held + size <= self._max_bytes_per_client
 
     def keep(self, client: str, size: int) -> None:
-        """Count one more object."""
+        """Count an object that a client has created."""
         count, held = self._usage.get(client, (0, 0))
         self._usage[client] = (count + 1, held + size)
         self._count += 1
         self._bytes += size
 
     def drop(self, client: str, size: int) -> None:
-        """Count one object less."""
+        """Stop counting an object of a client, because the object is removed."""
         count, held = self._usage[client]
         if count == 1:
             del self._usage[client]

@@ -68,7 +68,7 @@ class SyncStatus(Struct, frozen=True):
     highest_block: int
 
     def fields(self) -> dict[str, str]:
-        """Return the result object of `eth_syncing`."""
+        """Return the synchronisation progress as the result object of `eth_syncing`."""
         return {
             "startingBlock": hex(self.starting_block),
             "currentBlock": hex(self.current_block),
@@ -125,13 +125,13 @@ class RpcContext(Struct, frozen=True):
     bad_blocks: BadBlocks | None = None
     """Invalid blocks that this node has seen."""
     clique: LocalProposals | None = None
-    """Votes of the operator; None if the chain does not run Clique."""
+    """Votes of this node on signers; None if the chain does not run Clique."""
     ibft: BftDriver | None = None
-    """Consensus driver of an IBFT 2.0 network."""
+    """Consensus driver of an IBFT 2.0 network; None on other networks."""
     qbft: BftDriver | None = None
     """Consensus driver of a QBFT network. On networks that migrate to QBFT, `ibft` is set too."""
     privacy: Privacy | None = None
-    """Private transactions; None if they are off."""
+    """The private transactions component; None if private transactions are off."""
     private_filters: PrivateFilters | None = None
     """Polling filters on private logs."""
     private_subscriptions: PrivateSubscriptions | None = None
@@ -151,7 +151,7 @@ class RpcContext(Struct, frozen=True):
     data_path: str = ""
     """Data directory of the node."""
     discover: Callable[[], bytes] = lambda: b"{}"
-    """Returns the OpenRPC document of the method table that uses this context."""
+    """Returns the OpenRPC document of the methods that the transport of this context offers."""
     groups: tuple[str, ...] = ()
     """RPC groups that are enabled for the transport that uses this context."""
 
@@ -160,10 +160,10 @@ class RpcContext(Struct, frozen=True):
         return service in _ALWAYS or getattr(self, service, None) is not None
 
     def latest_read(self, name: str) -> LatestRead:
-        """Return the fast path of a read at the newest block, which calls no handler."""
+        """Return the fast path of a read method at the newest block. The fast path calls no handler."""
         return self.queries.newest.reading(name)
 
     @property
     def submit(self) -> SubmitTransaction:
-        """Return the fast path for raw transactions, which calls no handler."""
+        """Return the fast path that submits raw transactions to the pool. The fast path calls no handler."""
         return self.pool.bring

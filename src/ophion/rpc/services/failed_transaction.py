@@ -56,7 +56,7 @@ def _meaning(output: bytes, custom: str | None, halt: str) -> str:
 
 
 async def _outcome(ctx: RpcContext, hash: Hash32) -> tuple[bytes, str]:
-    """Return output and error of the top call."""
+    """Trace a failed transaction. Returns output and error of its outermost call."""
     try:
         found = await transaction_trace(ctx, hash, _TOP_CALL)
     except NativeError:

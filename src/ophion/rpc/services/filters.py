@@ -68,10 +68,12 @@ class LogChanges(Struct, frozen=True):
     blocks: tuple[ChainChange, ...]
     """The blocks; some may be outside the range of the query."""
     start: int
-    """Journal position of the first block."""
+    """Journal position of the first entry in `blocks`."""
 
     def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
-        """Return the first `most` blocks, without the blocks outside the range of the query."""
+        """Return those of the first `most` blocks (None: all blocks) that left the chain or are in the range of the
+        query.
+        """
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 
 
@@ -92,7 +94,7 @@ class Journal(Generic[T]):
         self.end += 1
 
     def since(self, position: int) -> list[T]:
-        """Return the entries from a position on. Dropped entries are missing."""
+        """Return the entries from a position on, except entries that the full journal has dropped."""
         count = min(self.end - position, len(self._entries))
         return [self._entries[index] for index in range(len(self._entries) - count, len(self._entries))]
 
@@ -101,7 +103,7 @@ class Journal(Generic[T]):
         self._entries.clear()
 
     def forget_before(self, position: int) -> None:
-        """Drop entries that all filters have read."""
+        """Drop the entries before a position, because all filters have read them."""
         while self._entries and self.end - len(self._entries) < position:
             self._entries.popleft()
 
@@ -114,13 +116,13 @@ class _Filter(Struct):
     used_at: float
     client: str
     kept_from: int
-    """Entries before this position are delivered and no longer needed."""
+    """Journal position below which this filter needs no entries, because their logs are delivered."""
     deliveries: int = 0
     """Number of log searches of this filter in progress."""
 
 
 class Filters:
-    """All installed filters."""
+    """All polling filters that clients have installed."""
 
     def __init__(self, clock: Clock, entropy: Entropy, most: int = MAX_FILTERS) -> None:
         self._clock = clock
@@ -136,10 +138,10 @@ class Filters:
     def __len__(self) -> int:
         return len(self._filters)
 
-    # --- events ----------------------------------------------------------------------------------
+    # --- chain and pool events -------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent) -> None:
-        """Record the blocks of a chain event."""
+        """Record the blocks of a chain event for the next poll of each filter."""
         self._expire()  # expire filters here too, because clients that have disconnected never poll
         if not self._filters:
             return
@@ -149,18 +151,18 @@ class Filters:
                 self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
 
     def note(self, change: ChainChange) -> None:
-        """Record a block that joined or left the canonical chain, reported by a component other than the chain."""
+        """Record a block that joined or left the canonical chain. Used for changes that are not in chain events."""
         self._expire()
         if self._filters:
             self._chain.append(change)
 
     def on_pool_event(self, event: PoolEvent) -> None:
-        """Record the transactions of a pool event."""
+        """Record the transactions of a pool event for the next poll of each filter."""
         if self._pending and isinstance(event, Added):
             for item in event.transactions:
                 self._pool.append(item.hash)
 
-    # --- requests --------------------------------------------------------------------------------
+    # --- requests of clients ---------------------------------------------------------------------
 
     def install(self, kind: FilterKind, query: LogQuery | None = None, client: str = "") -> str:
         """Install a filter for events from now on.
@@ -263,14 +265,18 @@ class Filters:
         return True
 
     def _evict_first(self, candidates: Iterable[str]) -> None:
-        """Evict the first of these filters. Raises an error if that filter is in use."""
+        """Evict the first filter of `candidates`, which is the longest idle filter. Raises an error if even this filter
+        is in use.
+        """
         idlest = next(iter(candidates), None)
         if idlest is None or self._filters[idlest].used_at > self._clock.monotonic() - _IN_USE_S:
             raise TOO_MANY_FILTERS()
         self._remove(idlest)
 
     def _trim(self) -> None:
-        """Drop entries that all filters have read, once there are enough of them to justify the scan."""
+        """Drop journal entries that all filters have read, once there are enough of them to justify the scan of all
+        filters.
+        """
         for journal, is_pool in ((self._chain, False), (self._pool, True)):
             if len(journal) < _WORTH_TRIMMING:
                 continue

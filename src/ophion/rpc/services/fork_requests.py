@@ -1,8 +1,9 @@
 """Requests to a node that forks the chain of another node, the source: fetches blocks and state from the source.
 
-- Blocks, receipts, traces and states before the forked block come from the source. Its answers are cached.
-- Everything else runs here. A read of unknown state ends the attempt, the missing keys are fetched in one batch, and
-  the request runs again. Transactions are executed before they enter the pool, so that block building does not wait.
+- Blocks, receipts, traces and states before the forked block come from the source. The source's answers are cached.
+- This node runs all other requests itself. A read of unknown state ends the attempt. Then the missing keys are fetched
+  in one batch, and the request runs again. Transactions are executed before they enter the pool, so that block building
+  does not wait.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _SENDS: Final = (
 
 
 class _Encoded:
-    """A result that is already JSON text."""
+    """A result that is already JSON text, so that it is not encoded again."""
 
     __slots__ = ("text",)
 

@@ -18,8 +18,8 @@ MAX_QUERIES: Final = 64
 
 
 def portion(store: Store, block: Hash32, is_removed: bool, queries: Iterable[LogQuery]) -> list[bytes]:
-    """Run queries until a limit is reached; return a JSON list for each query that ran. The caller passes the remaining
-    queries to the next call.
+    """Search the logs of one block for each query, up to `MAX_QUERIES` queries or `MAX_BYTES` of results. Returns a
+    JSON list for each query that ran. The caller passes the remaining queries to the next call.
     """
     texts, left = list[bytes](), MAX_BYTES
     for query in queries:

@@ -14,7 +14,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.rpc.services.log_query import LogQuery, Topics
 
 _MAX_BYTES: Final = 8 * 1024 * 1024
-"""Maximum size of all texts and queries: some thousand queries with a few logs each."""
+"""Maximum size of the cached lists and their queries in bytes: some thousand queries with a few logs each."""
 _MAX_SHARE: Final = 8
 """Divisor of the cache size for one text. A larger text is not stored."""
 
@@ -22,7 +22,7 @@ _Key: TypeAlias = tuple[Hash32, bool, tuple[Address, ...], Topics]
 
 
 class LogCache:
-    """JSON lists of logs. Runs on the event loop only."""
+    """Caches the logs of a block that match a query, as JSON lists. Runs on the event loop only."""
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self.held_bytes = 0

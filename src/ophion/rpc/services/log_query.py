@@ -41,7 +41,7 @@ class LogQuery(Struct, frozen=True):
         return _BYTES_OF_A_QUERY + _BYTES_OF_A_WORD * words
 
     def takes_block(self, number: int) -> bool:
-        """Return whether a new block is in range. Only `toBlock` is checked."""
+        """Return whether a block with this number is at or below `toBlock`. `fromBlock` is not checked."""
         return not isinstance(self.to_block, int) or number <= self.to_block
 
     def is_passed(self, head: int) -> bool:
@@ -49,7 +49,7 @@ class LogQuery(Struct, frozen=True):
         return self.from_block in (BlockTag.LATEST, BlockTag.PENDING) and not self.takes_block(head)
 
     def matches(self, address: Address, topics: Sequence[Hash32]) -> bool:
-        """Whether a log matches, regardless of its block."""
+        """Return whether a log matches the addresses and topics. The block range is not checked."""
         if self.addresses and address not in self.addresses:
             return False
         if len(self.topics) > len(topics):
@@ -78,7 +78,9 @@ class ReadAhead(Struct, frozen=True):
 
 
 def read_ahead(value: Any) -> Any:
-    """Decode a filter object off the event loop. Errors are raised later, when the kind of subscription is known."""
+    """Decode the filter object of a subscription off the event loop. Errors are raised later, when the kind of
+    subscription is known.
+    """
     if type(value) is not dict or not ("address" in value or "topics" in value):
         return value
     try:

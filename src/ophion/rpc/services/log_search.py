@@ -22,7 +22,7 @@ from ophion.rpc.services.log_query import LogQuery
 NOTHING = b"[]"
 _FEW_BLOCKS: Final = 16
 _LOG_MEMBER: Final = b'"logIndex":'
-"""A member that each log has once."""
+"""The JSON key that each log has once. Its occurrences in a result are the number of logs."""
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes:
@@ -75,7 +75,7 @@ async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> byt
 
 
 def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
-    """Whether searching a range takes less time than starting a thread."""
+    """Whether searching a block range takes less time than a switch to a worker thread."""
     if last - first >= _FEW_BLOCKS:
         return False
     headers = [ctx.queries.header(number) for number in range(first, last + 1)]
@@ -83,7 +83,9 @@ def _is_short(ctx: RpcContext, first: int, last: int) -> bool:
 
 
 async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
-    """Return the logs for a filter, and the number of blocks that they cover. A size limit may reduce this number."""
+    """Return the logs that a filter has to deliver, and the number of blocks that these logs cover. A size limit may
+    reduce this number.
+    """
     count = len(changes.blocks)
     while True:
         try:
@@ -131,7 +133,7 @@ async def _of_cached(ctx: RpcContext, query: LogQuery, header: HashedHeader, is_
 
 
 def _runs(blocks: tuple[ChainChange, ...]) -> list[list[ChainChange]]:
-    """Group consecutive blocks of one branch."""
+    """Group blocks into runs of consecutive blocks on one branch."""
     if not blocks:
         return []
     runs = [[blocks[0]]]

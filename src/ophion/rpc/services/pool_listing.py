@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class PoolListing:
-    """Renders the array piece by piece (`streaming.Source`)."""
+    """Renders the JSON array of pooled transactions piece by piece. Implements `streaming.Source`."""
 
     def __init__(self, pool: TxPool, hashes: Iterable[Hash32]) -> None:
         self._pool = pool
@@ -62,13 +62,13 @@ class PoolListing:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Drop the remaining transactions."""
+        """Drop the transactions that are not rendered yet."""
         self._hashes.clear()
         self._left, self._has_ended = memoryview(b""), True
 
 
 async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes | Streamed:
-    """Return the JSON array of these transactions."""
+    """Return the JSON array of these pooled transactions, streamed if it is long."""
     source = PoolListing(ctx.pool, [item.hash for item in items])
     if _is_small(items):
         text = source.next()
@@ -78,7 +78,9 @@ async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes |
 
 
 async def rendered(ctx: RpcContext, items: Sequence[PooledTransaction], render: Callable[[], T]) -> T:
-    """Return the result of `render`, which is not streamed. Raises `RpcError` if the result would be too long."""
+    """Return the result of `render`, a list of pooled transactions that is not streamed. Raises `RpcError` if the list
+    would be too long.
+    """
     if _is_small(items):
         return render()
     # estimate the size of the response: hexadecimal text doubles the bytes

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class PrivateFilters:
-    """All installed filters on private logs."""
+    """All filters on private logs that clients have installed."""
 
     def __init__(self, filters: Filters, ledger: PrivateLedger) -> None:
         self._filters = filters
         self._ledger = ledger
 
     def on_followed(self, event: Followed) -> None:
-        """Record the blocks that the private executor has processed."""
+        """Record the blocks whose private transactions have been executed."""
         last = None
         for one in event.executed:
             change = ChainChange(one.place.block, one.place.number, one.is_removed)
@@ -58,7 +58,7 @@ class PrivateFilters:
         return query
 
     async def changes(self, group: bytes, filter_id: str, lane: Lane) -> list[dict[str, Any]]:
-        """Return the logs since the last poll."""
+        """Return the logs that a filter has found since the last poll."""
         query = self._of(group, filter_id)
         if query is None:
             raise FILTER_NOT_FOUND()

@@ -82,7 +82,7 @@ def _range(ctx: RpcContext, ledger: PrivateLedger, query: PrivateQuery, first: i
 def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the logs of a group in one block, in marker order."""
+    """Return the logs of a group in one block, in the order of the privacy marker transactions."""
     from ophion.privacy.payloads import MarkerPlace  # lazy import: only private transactions need this module
 
     found = []

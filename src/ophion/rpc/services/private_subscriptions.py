@@ -41,7 +41,7 @@ _MAX_BYTES: Final = 8 * MEBIBYTE
 _SHARE: Final = 4
 _LOGS: Final = "logs"
 _AT_A_TIME: Final = 64
-"""Number of logs to send before the event loop runs other tasks."""
+"""Number of logs sent before the event loop runs other tasks."""
 
 
 class _Subscription(Struct, frozen=True, eq=False):
@@ -122,12 +122,14 @@ class PrivateSubscriptions:
         self._allowances.drop(found.client, found.query.weight)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Send notifications until cancelled."""
+        """Send notifications of private logs until cancelled."""
         ready()
         await follow(self._events, self, self._send)
 
     async def _is_allowed(self, one: _Subscription) -> bool:
-        """Check membership again before a delivery. If the subscriber is no longer a member, end the subscription."""
+        """Return whether the subscriber is still a member of the group. If not, end the subscription. Called before
+        each delivery.
+        """
         try:
             is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
         except EnclaveError as error:

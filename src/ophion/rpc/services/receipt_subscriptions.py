@@ -37,7 +37,7 @@ class ReceiptSubscriptions(Generic[T]):
     ) -> None:
         """Group the subscriptions in `named` by the transactions that they name.
 
-        `hashes` are the transaction hashes of the block. `read` returns the receipt at an index.
+        `hashes` are the transaction hashes of the block. `read` returns the receipt of the transaction at an index.
         """
         indexes = {hash: index for index, hash in enumerate(hashes)}
         self.wanted: dict[tuple[int, ...], list[T]] = {}
@@ -48,5 +48,5 @@ class ReceiptSubscriptions(Generic[T]):
         self._texts = {index: read(index) for index in {index for chosen in self.wanted for index in chosen}}
 
     def text(self, indexes: Sequence[int]) -> bytes:
-        """Return the receipts at these indexes as a JSON list."""
+        """Return the receipts of the transactions at these indexes as a JSON list."""
         return b"[%b]" % b",".join([self._texts[index] for index in indexes])

@@ -252,8 +252,8 @@ class Simulator:
         )
 
     def _base_fee(self, requested: int | None) -> int:
-        """Return the requested base fee. The default is the protocol's base fee with validation, and 0 without
-        validation.
+        """Return the base fee of a simulated block. If the request has none, the base fee follows the protocol with
+        validation and is 0 without validation.
         """
         if requested is not None:
             return requested
@@ -283,7 +283,9 @@ class Simulator:
             raise TIMEOUT_EXPIRED() from error
 
     def _priced(self, call: Call, draft: Header) -> Call:
-        """Set the blob gas price of a call with blobs, if the price is missing and validation is off."""
+        """Return a call with blobs with the block's blob gas price, if the call has no price and validation is off.
+        Other calls are returned unchanged.
+        """
         if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
             return call
         return call.paying_for_blobs(self._ctx.queries.blob_base_fee(draft) or 1)
@@ -302,8 +304,8 @@ class Simulator:
 
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
-    """Return a call for the extension: request, gas and nonce (None if not given), and whether the call has a gas
-    price.
+    """Return a call for the extension: request, gas and nonce (None if the call does not set them), and whether the
+    call has a gas price.
     """
     gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None
@@ -320,7 +322,7 @@ def _check_moves(block: BlockRequest, env: BlockEnv) -> None:
 
 
 def _completed(draft: Header, done: SimulatedBlock, fork: Fork) -> Header:
-    """Return the header with the fields that execution determines."""
+    """Return the header with the fields that are known only after execution, such as roots and gas used."""
     execution, body = done.execution, done.body
     header = replace(
         draft,

@@ -22,13 +22,15 @@ from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, SERVER_ERROR_CODE
 MAX_WAITING: Final = 8
 _MAX_ANSWER_BYTES: Final = 64 * 2**20
 _START_TIMEOUT_S: Final = 60.0
-"""Time to import DuckDB and to open the database, on a busy machine."""
+"""Timeout in seconds for the start of the SQL process: it imports DuckDB and opens the database, perhaps on a busy
+machine.
+"""
 _MAX_REASON_BYTES: Final = 500
 _ERROR: Final = b'{"error":'
 
 
 class SqlLimits(Struct, frozen=True):
-    """Limits of one query."""
+    """Limits of one SQL query."""
 
     timeout_s: float = 10.0
     max_rows: int = 10_000
@@ -68,12 +70,14 @@ class SqlQueries:
         return orjson.Fragment(await self._answered({"query": text}))
 
     async def tables(self) -> list[dict[str, Any]]:
-        """Return the tables with their columns."""
+        """Return the tables that clients can query, with their columns."""
         found: list[dict[str, Any]] = orjson.loads(await self._answered({"tables": True}))["tables"]
         return found
 
     async def _answered(self, request: dict[str, Any]) -> bytes:
-        """Return the answer as JSON text. The event loop does not decode it, because megabytes take too long."""
+        """Send a request to the SQL process and return the answer as JSON text. The text is not decoded, because
+        decoding megabytes would block the event loop.
+        """
         if self._waiting >= MAX_WAITING:
             raise RpcError(LIMIT_EXCEEDED_CODE, f"More than {MAX_WAITING} queries are waiting. Try again later.")
         self._waiting += 1
@@ -101,7 +105,7 @@ class SqlQueries:
                 f"The query ended its process; it may need more than {self.limits.max_memory_mb} MiB of memory.",
             ) from None
         finally:
-            if not is_answered:  # also when the client has gone: the next query must not receive this answer
+            if not is_answered:  # the client may have disconnected: the next query must not receive this answer
                 await self.close()
         return answer
 

@@ -47,7 +47,7 @@ _BYTES_OF_A_HASH: Final = 160
 _BATCH_SIZE: Final = 64
 _PRIORITY_WAIT_S: Final = 0.001
 _SHORT_BYTES: Final = 4096
-"""Size in bytes of a short message. For the limit of messages per batch, a longer message counts as several."""
+"""Size in bytes of a short message. A longer message counts as several messages in the limit per batch."""
 _GROUP_BYTES: Final = 16 * 1024
 """Maximum bytes of logs in one write to a subscriber. After a larger write, the subscriber would look like a slow
 reader.
@@ -104,7 +104,7 @@ addresses.
 
 
 def read_id(value: object) -> int:
-    """Decode a subscription id."""
+    """Decode a subscription id. Raises `Invalid Request` if it is malformed."""
     try:
         subscription_id = parse_number(value, 63) if type(value) is str else None
     except HexError:
@@ -190,7 +190,7 @@ class Subscriptions:
         self._of_kind: dict[Kind, dict[int, _Subscription]] = {kind: {} for kind in Kind}
         self._last_id = 0
         self._unfinished: ChainEvent | None = None
-        """The last chain event, until all its notifications have been sent."""
+        """The last chain event while some of its notifications are unsent, else None."""
         self._heads_sent_for: ChainEvent | None = None
         """The chain event whose heads have been sent already."""
         chain_events.listen(self._on_new_head, is_early=True)
@@ -198,7 +198,7 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    # --- requests --------------------------------------------------------------------------------
+    # --- requests of clients ---------------------------------------------------------------------
 
     def subscribe(self, caller: Subscriber, kind: object, options: object) -> int:
         """Add a subscription to this connection; invalid parameters raise `Invalid Request`."""
@@ -219,7 +219,7 @@ class Subscriptions:
         if count > self._most or not fits:
             raise TOO_MANY_SUBSCRIPTIONS()
         if not self._by_id:
-            # until now no subscription existed, so no earlier notification is unsent
+            # this is the first subscription, so no notification of an earlier event is waiting to be sent
             self._unfinished = None
         quotas.keep(one.client, one.weight)
         self.subscribed[wanted] += 1
@@ -265,7 +265,7 @@ class Subscriptions:
         if one.kind is Kind.LOGS:
             yield self._of_query.setdefault(one.query, {})
 
-    # --- events ----------------------------------------------------------------------------------
+    # --- chain and pool events -------------------------------------------------------------------
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Send chain and pool events until cancelled."""
@@ -277,7 +277,7 @@ class Subscriptions:
             ready()
 
     def _concerns(self, event: PoolEvent) -> bool:
-        """Return whether a pool event has subscribers. Called for thousands of events per second."""
+        """Return whether any subscription needs this pool event. Called for thousands of events per second."""
         return bool(self._of_kind[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING])
 
     def _on_new_head(self, event: ChainEvent) -> None:
@@ -363,8 +363,8 @@ class Subscriptions:
             await self._send(some, partial(named.text, places))
 
     async def _read(self, read: Callable[[], T]) -> T:
-        """Read in a worker thread. If the thread's queue is full, read on the event loop, because no notification may
-        be lost.
+        """Run a database read in a worker thread. If the thread's queue is full, run the read on the event loop,
+        because no notification may be lost.
         """
         try:
             return await self._lanes.read.run(read)
@@ -400,7 +400,9 @@ class Subscriptions:
                 one.send(text)
 
     async def _send_group(self, subscriptions: Iterable[_Subscription], texts: Sequence[bytes]) -> None:
-        """Send several messages to each subscription in turn, so that the event loop writes them together."""
+        """Send several messages to one subscription after the other, so that the event loop writes all messages to one
+        client together.
+        """
         weight = sum(1 + len(text) // _SHORT_BYTES for text in texts)
         for one in subscriptions:
             self._sent += weight
@@ -411,7 +413,9 @@ class Subscriptions:
                     one.send(text)
 
     async def _yield(self) -> None:
-        """Let other tasks run after a batch. Notifications wait while the node works on its own block."""
+        """Let other tasks run after a batch of messages. If the node is working on its own block, wait until that work
+        ends.
+        """
         self._sent = 0
         await asyncio.sleep(0)
         while self._lanes.block_priority.is_on:  # noqa: ASYNC110  # the priority lasts only milliseconds

@@ -18,7 +18,7 @@ MAX_RECENT_BLOCKS: Final = 256
 """Number of newest blocks whose traces are stored. An indexer that reads older blocks requests each trace only once."""
 _MAX_BYTES: Final = 32 * 1024 * 1024
 _MAX_SHARE: Final = 4
-"""Divisor of the cache size: one trace may take at most a quarter of the cache."""
+"""Divisor of the cache size: a single trace may take at most a quarter of the cache."""
 
 TraceKey: TypeAlias = tuple[Hash32, bytes]
 """Hash of the block and kind of the trace."""
@@ -47,7 +47,7 @@ class TraceCache:
     def keep(self, key: TraceKey, pieces: tuple[bytes, ...]) -> None:
         """Store a complete trace. Evicts traces that were not requested for the longest time."""
         with self._lock:
-            if key in self._traces:  # another request has traced the same block in the meantime
+            if key in self._traces:  # another request has stored a trace of the same block in the meantime
                 return
             self._traces[key] = pieces
             self.held_bytes += sum(map(len, pieces))
@@ -56,7 +56,7 @@ class TraceCache:
 
 
 class RecordedSource:
-    """Passes the pieces of a trace on and stores them when the trace is complete."""
+    """Produces the pieces of a trace, and stores them in the cache when the trace is complete."""
 
     def __init__(self, source: Source, cache: TraceCache, key: TraceKey) -> None:
         self._source = source
@@ -85,7 +85,7 @@ class RecordedSource:
 
 
 class CachedSource:
-    """Produces the pieces of a stored trace."""
+    """Produces the pieces of a trace from the cache."""
 
     def __init__(self, pieces: tuple[bytes, ...]) -> None:
         self._left = iter(pieces)

@@ -31,7 +31,7 @@ TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the 
 
 
 class Nothing(Exception):  # this exception is not an error for the client: the method returns null
-    """Raised when the block is unknown or its state is pruned."""
+    """Raised when a block to trace is unknown or its state is pruned."""
 
 
 async def streamed(
@@ -39,7 +39,7 @@ async def streamed(
 ) -> bytes | Streamed | None:
     """Return the result of a trace stream; None (null) if `start` raises `Nothing`.
 
-    With a key, returns the result from the cache, or stores a new result there.
+    With a cache key, returns the cached result, or caches a new result under this key.
     """
     if key is None:
         return await _opened(ctx, start)
@@ -138,7 +138,7 @@ def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
 
 
 class TraceOptions(Struct, frozen=True):
-    """Trace options; `is_named` is True if the request names a tracer."""
+    """Decoded options of a debug_trace* request. `is_named` is True if the request names a tracer."""
 
     kind: TraceKind
     """The tracer, or the first of several tracers. With `noopTracer` any tracer is set, because the result is

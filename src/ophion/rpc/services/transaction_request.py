@@ -22,7 +22,7 @@ from ophion.wallet.unsigned_transaction import ACCESS_LIST, BLOB, DYNAMIC_FEE, L
 
 _MAX_FEE: Final = 2**128 - 1
 _BASE_FEE_HEADROOM: Final = 2
-"""A filled-in maximum fee is enough until the base fee has risen by this factor."""
+"""A filled-in maximum fee covers base fees of up to this multiple of the current base fee."""
 
 
 class TransactionRequest(Struct, frozen=True):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TlsSettings(Struct, frozen=True):
-    """TLS files of one service."""
+    """Key store, trust list and passwords of one service."""
 
     option: str
     """The option that names the key store, for error messages."""
@@ -56,8 +56,8 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
-    """Return the context of a TLS client. With `is_pinned`, any server certificate passes; the caller compares it with
-    the pin.
+    """Return the context of a TLS client. With `is_pinned`, the context accepts any server certificate, and the caller
+    compares the certificate with the pinned one.
     """
     import ssl
 
@@ -73,7 +73,7 @@ def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:
 
 @contextmanager
 def _using(path: Path) -> Iterator[None]:
-    """Turn errors into a `ConfigError` that names the file."""
+    """Turn an error that occurs while a file is used into a `ConfigError` that names the file."""
     try:
         yield
     except (OSError, ValueError) as error:  # this tuple includes ssl.SSLError, which is an OSError

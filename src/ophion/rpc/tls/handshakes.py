@@ -21,7 +21,7 @@ from ophion.runtime.eager_coroutine import driven
 from ophion.runtime.failed_handshakes import FailedHandshakes, reason_of
 from ophion.runtime.fair_scheduler import FairScheduler
 
-MOST: Final = 256
+MAX_PENDING: Final = 256
 """Maximum number of handshakes that wait for the client. Queued handshakes, which wait for this node, do not count."""
 _MAX_QUEUED: Final = 2048
 _HANDSHAKE_TIMEOUT_S: Final = 10.0
@@ -30,7 +30,7 @@ _SHUTDOWN_TIMEOUT_S: Final = 5.0
 _STARTS_PER_SLICE: Final = 2
 """Number of queued handshakes that start in one time slice."""
 _HANDSHAKE_COST_S: Final = 0.001
-"""Processor time of a handshake in seconds: keys, a signature, and the objects of the connection."""
+"""Processor time of a handshake in seconds: key exchange, a signature, and creating the connection's objects."""
 _HANDSHAKE_RECORD, _CLIENT_HELLO = 0x16, 0x01
 _MAX_RECORD_BYTES: Final = 1 << 14
 _MIN_HELLO_BYTES: Final = 6
@@ -49,7 +49,7 @@ class Handshakes:
         context: ssl.SSLContext,
         factory: Callable[[], asyncio.BaseProtocol],
         scheduler: FairScheduler,
-        most: int = MOST,
+        most: int = MAX_PENDING,
         service: str = "",
     ) -> None:
         """Create the handshakes of one service. `service` is the name of the service in the log."""
@@ -83,7 +83,9 @@ class Handshakes:
         self._pending.pop(handshake, None)
 
     def line_up(self, handshake: _PendingHandshake) -> bool:
-        """Queue a handshake if the time slice is used up. Returns False if the handshake may start now."""
+        """Queue a handshake if the time slice is used up. Returns False if the handshake is not queued and may start
+        now.
+        """
         if not self._queue and not self._scheduler.is_over:
             self._scheduler.spend(_HANDSHAKE_COST_S)
             return False
@@ -109,7 +111,7 @@ class Handshakes:
             self._scheduler.wait(self)
 
     async def secured(self, transport: asyncio.Transport, handshake: _PendingHandshake) -> asyncio.Transport | None:
-        """Run the handshake. Returns the encrypted transport, or None if the handshake fails."""
+        """Run a TLS handshake. Returns the encrypted transport, or None if the handshake fails."""
         loop = asyncio.get_running_loop()
         self.begun += 1
         try:
@@ -135,7 +137,7 @@ class Handshakes:
 
 
 class _Decoder(Protocol):
-    """The protocol object that `start_tls` installs. It has these methods in asyncio and in uvloop."""
+    """The protocol object that `start_tls` installs. This object has the methods below in asyncio and in uvloop."""
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 
@@ -143,7 +145,7 @@ class _Decoder(Protocol):
 
 
 class _PendingHandshake(asyncio.Protocol):
-    """A client during its handshake. Stores early data for the protocol that follows."""
+    """A client during its TLS handshake. Stores data that arrives early for the protocol of the connection."""
 
     def __init__(self, handshakes: Handshakes) -> None:
         self._handshakes = handshakes
@@ -195,11 +197,11 @@ class _PendingHandshake(asyncio.Protocol):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection is still open."""
+        """Whether the connection to the client is still open."""
         return not (self._is_lost or self._transport.is_closing())
 
     def start(self) -> None:
-        """Start the handshake."""
+        """Start the TLS handshake."""
         self._has_started = True
         if self._timer is not None:
             self._timer.cancel()

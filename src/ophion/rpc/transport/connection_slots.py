@@ -21,8 +21,8 @@ UNAUTHENTICATED: Final = 2e9
 BUSY: Final = -1.0
 """Idleness value of a connection that waits for an answer from this node. Such a connection is never evicted."""
 _EVICTION_FRACTION: Final = 8
-"""Divisor: one scan selects an eighth of all connections for eviction, because a scan for each new connection is too
-slow.
+"""Divisor: one scan selects an eighth of all connections for the next evictions, because a scan for each new connection
+would be too slow.
 """
 
 
@@ -33,14 +33,14 @@ class SlotHolder(Protocol):
         """Return the seconds without a request, or a constant: `BUSY`, `WITHOUT_REQUEST` or `UNAUTHENTICATED`."""
 
     def evict(self) -> None:
-        """Close this connection, because it is evicted."""
+        """Close this connection, because a new connection needs the slot."""
 
 
 HolderT = TypeVar("HolderT", bound=SlotHolder)
 
 
 class ConnectionSlots(Generic[HolderT]):
-    """The connections of one service."""
+    """The connections of one service that hold a slot."""
 
     def __init__(self, service: str, most: int) -> None:
         self._service = service

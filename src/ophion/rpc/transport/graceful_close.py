@@ -18,7 +18,7 @@ READ_S: Final = 30e-6
 
 
 class GracefulClose:
-    """Discards the input of one connection that is being closed."""
+    """Discards the input of a connection to which the last answer has been sent."""
 
     __slots__ = ("_is_scheduled", "_left", "_scheduler", "_transport")
 

@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 _TICK_S: Final = 5.0
 _TICKED: Final = 128
-"""Maximum number of connections that check their timeouts in one iteration of the loop. A check may close its
-socket.
+"""Maximum number of connections that check their timeouts in one iteration of the event loop. A timed-out connection
+closes its socket, which takes time.
 """
 _LISTEN_DESCRIPTORS: Final = 32
 """Number of connections accepted in each iteration of the loop. libuv accepts one per listening descriptor, so the
@@ -36,8 +36,8 @@ millisecond.
 _BACKLOG: Final = 4096
 """Maximum connections that the kernel queues. A client above this limit retries after a second."""
 _RECEIVED_BYTES: Final = 64 * 1024
-"""Receive buffer of a socket, and so the maximum size of one read. It bounds the memory that thousands of fast senders
-can fill in one iteration.
+"""Size of the receive buffer of a socket, and so of one read. The size bounds the memory that thousands of fast senders
+can fill in one iteration of the event loop.
 """
 _SENT_BYTES: Final = 128 * 1024
 """Send buffer of a socket. The system default would grow to megabytes for a client that does not read."""
@@ -132,7 +132,7 @@ class Listener(ABC, Generic[ConnectionT]):
         return self._begun[1]
 
     async def open(self) -> None:
-        """Accept clients on the bound port."""
+        """Start to accept clients on the bound port."""
         assert self._servers, "a service is opened once it is ready"
         try:
             for server in self._servers:

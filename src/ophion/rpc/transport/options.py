@@ -9,7 +9,7 @@ from ophion.runtime.options import port as valid_port
 
 
 def listening_port(default: int) -> Any:
-    """Declare the port option of a service."""
+    """Declare the option for the port of a service."""
     return option(
         "--{service}-port",
         default=default,

@@ -51,7 +51,7 @@ class PageOrigins(OriginList):
         self._port = port
 
     def allows(self, origin: bytes, host: bytes | None = None) -> bool:
-        """Whether an `Origin` header is allowed in a request with this `Host`."""
+        """Return whether an `Origin` header is allowed in a request with this `Host` header."""
         if super().allows(origin):
             return True
         text = origin.decode("latin-1").lower()

@@ -52,7 +52,7 @@ class Pending(Struct, Generic[T], eq=False):
     """A reply that is resolved later. The receiver sets `deliver`, which is called exactly once."""
 
     _abandon: Callable[[], object] = _nothing
-    """Cancels the work. Does nothing if the work cannot be cancelled."""
+    """Cancels the work that produces the reply. Does nothing if this work cannot be cancelled."""
     weight: int = 0
     """Memory that the request holds, in bytes; 0 if unknown."""
     memory_changed: Callable[[], object] = _nothing

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 MIN_BYTES: Final = 128 * 1024
-"""Number of bytes that a client must read to restart its timeout."""
+"""Number of bytes that a client must read so that its write timeout starts again."""
 
 
 _MIN_UNREAD_BYTES: Final = 128 * 1024
-"""Unread bytes that every slow reader may have, however many slow readers there are."""
+"""Unread bytes that every slow reader may leave, however many slow readers there are."""
 
 
 def unread_capacity(max_bytes: int, max_bytes_in_all: int, slow_readers: int) -> int:

@@ -44,7 +44,7 @@ class Streams:
         return self._slots.used
 
     def enter(self) -> None:
-        """Count one more stream. Raises `RpcError` above the limit."""
+        """Count one more open stream. Raises `RpcError` above the limit."""
         if not self._slots.enter():
             raise TOO_MANY_TRACES()
 
@@ -53,12 +53,12 @@ class Streams:
         await self._slots.wait()
 
     def leave(self, in_batch: bool) -> None:
-        """Count one stream less. `in_batch` means that `wait` has counted the stream."""
+        """Count one open stream less. `in_batch` means that `wait` has counted the stream."""
         self._slots.leave(in_batch)
 
 
 class Source(Protocol):
-    """Produces the pieces of a result. `next` may block."""
+    """Produces the pieces of a result. `next` may block, so it runs in a worker thread."""
 
     def next(self) -> bytes | None: ...
     def close(self) -> None: ...
@@ -86,7 +86,7 @@ class Streamed:
 
     @property
     def weight(self) -> int:
-        """Return 0, because `Streams` limits the memory of these streams."""
+        """Return 0, because `Streams` limits the memory of streamed results by limiting their number."""
         return 0
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Streamed:
         return await self._lane.run(self._source.next)
 
     def close(self) -> None:
-        """Stop producing and release the stream slot."""
+        """Stop producing pieces, and release the stream's slot in `Streams`."""
         self._source.close()
         if self._streams is not None:
             self._streams.leave(self._in_batch)
@@ -122,7 +122,7 @@ class Pieces(Protocol):
 
 
 class Body(Pieces, Protocol):
-    """Pieces of an answer that can also be collected into one result."""
+    """Pieces of an answer that can also be collected into one result, for a batch or HTTP/1.0."""
 
     @property
     def max_bytes(self) -> int:
@@ -130,7 +130,7 @@ class Body(Pieces, Protocol):
 
 
 class Flow(Protocol):
-    """An answer that is sent in pieces."""
+    """An answer that is sent in pieces, between a head and a tail."""
 
     @property
     def head(self) -> bytes: ...
@@ -152,7 +152,7 @@ class StreamedAnswer(Struct, frozen=True):
 
 
 class Bare(Struct, frozen=True):
-    """An answer without text before or after its pieces."""
+    """An answer of pieces only, without JSON-RPC envelope around them."""
 
     body: Pieces
     head: bytes = b""
@@ -198,8 +198,8 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
 async def whole_of(
     body: Body, max_bytes: int | None = None, report_memory: Callable[[int], object] | None = None
 ) -> bytes:
-    """Collect all pieces into one result. Raises `RpcError` if the result is too long. Calls `report_memory` with the
-    size so far.
+    """Collect all pieces of a result into one result. Raises `RpcError` if the result is too long. Calls
+    `report_memory` with the size collected so far.
     """
     limit = body.max_bytes if max_bytes is None else min(max_bytes, body.max_bytes)
     parts, size = [body.first], len(body.first)
@@ -273,11 +273,11 @@ class Pump:
         self._is_writable.clear()
 
     def resume(self) -> None:
-        """Continue writing."""
+        """Continue writing the answer, because the send buffer has space again."""
         self._is_writable.set()
 
     def abandon(self) -> None:
-        """Stop producing, because the client has disconnected."""
+        """Stop producing the answer, because the client has disconnected."""
         self._answer.body.close()
         self._task.cancel()
 

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from ophion.peers.connection.message_reassembly import LARGE, MOST, MessageReassembly
+from ophion.peers.connection.message_reassembly import LARGE, MAX_PARTIAL_BYTES, MessageReassembly
 
 
 def test_the_one_that_takes_longest_goes_when_there_is_too_much() -> None:
     assembly: MessageReassembly[str] = MessageReassembly()
-    for number in range(MOST // LARGE):
+    for number in range(MAX_PARTIAL_BYTES // LARGE):
         assert assembly.note(f"sender {number}", LARGE) is None
-    assert assembly.total == MOST
+    assert assembly.total == MAX_PARTIAL_BYTES
     assert assembly.note("one more", LARGE) == "sender 0"
     assert assembly.note("sender 0", 0) is None
-    assert assembly.total == MOST
+    assert assembly.total == MAX_PARTIAL_BYTES
     assert assembly.note("sender 1", 2 * LARGE) == "sender 1", "it is older, and grows"
 
 

@@ -46,7 +46,7 @@ def is_encoded(response: Response) -> bool:
 
 
 class Made:
-    """The pieces of a streamed answer and its JSON-RPC envelope, as input of the compression."""
+    """A streamed answer as input of the compression: the pieces of the answer, inside their JSON-RPC envelope."""
 
     def __init__(self, answer: StreamedAnswer) -> None:
         self._body = answer.body
@@ -96,6 +96,6 @@ class Compressed:
         return None
 
     def close(self) -> None:
-        """Discard the remaining input."""
+        """Discard the answer pieces that are not compressed yet."""
         self._has_ended = True
         self._source.close()

@@ -50,7 +50,9 @@ _OUT_OF_MEMORY: Final = Response(503, (failure(NULL, TOO_MANY_BYTES()),), JSON, 
 _HALF_CLOSED_TIMEOUT_S: Final = 2.0
 """Time for which answers are still sent to a client that has closed its sending side."""
 _UNREAD_IDLENESS_S: Final = 1.0
-"""Minimum idleness of a client that does not read its answers, so that this client is evicted before active clients."""
+"""Minimum idleness in seconds of a client that does not read its answers. Such a client is evicted before active
+clients.
+"""
 _LIGHT_BYTES: Final = WORTH_NOTING // WEIGHT_OF_A_BYTE
 """A connection with a single open request below this size is not reported to the memory budget."""
 _MAX_LONE_HEAD_BYTES: Final = 4 * 1024
@@ -85,11 +87,11 @@ class HttpConnection(asyncio.Protocol):
         self._share = Share()
         self._graceful_close: GracefulClose | None = None
         self.is_paused = False
-        """Whether the send buffer is full."""
+        """Whether the send buffer is full, so that nothing more is written."""
         self._is_reading = True
         self._is_in_budget = False
 
-    # --- called by the loop ----------------------------------------------------------------------
+    # --- called by the event loop ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -164,7 +166,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _abort_half_closed(self) -> None:
         if self.answers and not self.answers.is_streaming:
-            # do not abort a stream, because its next write fails if the client is gone
+            # do not abort a streamed answer: if the client is gone, its next write fails anyway
             self.transport.abort()
 
     def pause_writing(self) -> None:
@@ -266,12 +268,14 @@ class HttpConnection(asyncio.Protocol):
             self.state = READY
 
     def relay(self, reply: DirectReply, size: int) -> None:
-        """Wait for an answer that is copied to the client unchanged (gateway/fast_path.py)."""
+        """Wait for the answer of another server, which a gateway copies to the client unchanged
+        (gateway/fast_path.py).
+        """
         self.activity.was_active, self.state = True, RELAYING
         self.answers.expect(reply, size)
 
     def relayed(self, answer: bytes) -> None:
-        """Copy the answer of a relay to the client."""
+        """Send the client the answer of the other server, for which `relay` waits."""
         self.answers.delivered()
         self.transport.write(answer)
         if self.state is RELAYING:
@@ -280,7 +284,7 @@ class HttpConnection(asyncio.Protocol):
             self._settle()
 
     def queue_relay(self) -> None:
-        """Move the answer of a relay to the response queue, because the answer is not plain."""
+        """Move the answer for which `relay` waits to the response queue. Called if it cannot be copied unchanged."""
         self.answers.queue_direct()
         self._settle()
 
@@ -383,7 +387,7 @@ class HttpConnection(asyncio.Protocol):
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
         if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
-                self.state = OPEN  # the answer of a small pending request comes later, so nothing can be sent now
+                self.state = OPEN  # a small request is pending: its answer is sent later
         else:
             self._flush()
             if begun and type(reply) is Response:
@@ -499,7 +503,7 @@ class HttpConnection(asyncio.Protocol):
         answers = self.answers
         is_held_up = self._rest or self.is_ending or self.is_paused or self._is_in_budget
         if self._is_reading and not (is_held_up or answers or self._in_message):
-            self.state = OPEN if self.session is None else READY  # in the common case, no data and no answers wait
+            self.state = OPEN if self.session is None else READY  # common case: no input and no answer waits
             return
         if self.state is DETACHED:
             return

@@ -68,7 +68,7 @@ class HeadMatcher:
         self.use(heads)
 
     def use(self, heads: PlainHeads) -> None:
-        """Compare further requests with the known heads of another session."""
+        """Use the known request heads of another session from now on."""
         self._heads = heads
         self._own: PlainHeads | None = None
         self.head = b""
@@ -116,7 +116,7 @@ class HeadMatcher:
         self.learnable_bytes, self.learnable_with_gzip, self.is_private = body_bytes, accepts_gzip, is_private
 
     def learn(self, message: bytes, shared: PlainHeads) -> None:
-        """Store the HTTP head that `propose` marked, which begins this message.
+        """Store the HTTP head that `propose` marked. `message` begins with this head.
 
         A private head holds a secret, so it goes to a small table that ends with the connection.
         """

@@ -75,7 +75,7 @@ class Response(Struct, frozen=True):
     body: tuple[Piece, ...] = ()
     content_type: bytes | None = None
     headers: bytes = b""
-    """Further header lines, each with its CRLF."""
+    """Additional header lines, each ending with CRLF."""
     reason: bytes | None = None
 
 
@@ -93,7 +93,7 @@ def json_head(size: int) -> bytes:
 
 
 def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bool) -> bytes:
-    """Return the head of any response. HTTP/1.0 (`is_old`) needs an explicit keep-alive."""
+    """Return the head of any response. `is_old` is an HTTP/1.0 client, which needs an explicit keep-alive."""
     lines = _first_lines(response)
     lines += b"Content-Length: %d\r\n" % sum(map(len, response.body))
     if not keep_alive:

@@ -20,10 +20,11 @@ Result: TypeAlias = Reply | Response | Pending[Response]
 
 
 class Application(Protocol):
-    """Answers the requests of a service; independent of sockets."""
+    """Answers the HTTP requests of a service, and does not use sockets."""
 
     plain: Callable[..., Result] | None
-    """Answers an API call, given its body and connection; None if the application has no API calls.
+    """Answers an API call. The arguments are the request body and the connection. None if the application has no API
+    calls.
 
     An API call is a `POST /`. An application may set another path (`call_path`) or require a media type (`call_kind`).
     """
@@ -36,7 +37,7 @@ class Application(Protocol):
 
 
 class HttpLimits(Struct, frozen=True):
-    """Limits of one service."""
+    """Limits of one HTTP service."""
 
     max_connections: int = 4096
     """Connection limit. Above the limit, a new connection evicts the idlest connection."""
@@ -51,7 +52,7 @@ class HttpLimits(Struct, frozen=True):
 
 
 class Session(Protocol):
-    """The rights of a client.
+    """The permissions of a client, while its token is valid.
 
     A connection stores the session, never its `handle`. When the session ends, `handle` refuses every request. So a
     stored request head is useless after its token has ended.
@@ -61,7 +62,7 @@ class Session(Protocol):
 
     @property
     def handle(self) -> Callable[..., Result]:
-        """Answers an API call, given its body and connection."""
+        """Answers an API call. The arguments are the request body and the connection."""
 
     @property
     def is_trusted(self) -> bool:
@@ -102,7 +103,7 @@ class Guard(Protocol):
 
     @property
     def refusal(self) -> Answer:
-        """Return the answer to a request whose body was dropped."""
+        """Return the answer to a request without permission, whose body was dropped."""
 
     def session(self, authorization: bytes | None) -> Session: ...
 

@@ -35,13 +35,13 @@ _ABSOLUTE: Final = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE | re.DOTA
 """A target in absolute form, which every server must accept (RFC 9112, 3.2.2)."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _PIECE_BYTES: Final = 4 * 1024
-"""Number of bytes that are parsed at a time, because a few bytes can cause much work."""
+"""Number of bytes that are parsed at a time. The piece is small, because a few bytes can hold many requests."""
 _SMALL_PIECE_BYTES: Final = 512
 _BODY_PIECE_BYTES: Final = 64 * 1024
 
 
 class Reading(Protocol):
-    """Interface of the connection that receives what a reader parses."""
+    """The connection for which a reader parses requests, as the reader uses it."""
 
     is_ending: bool
     """Whether the connection reads no more requests."""
@@ -56,7 +56,7 @@ class Reading(Protocol):
         """Switch to another protocol that starts with `rest`. Returns False if that protocol is not supported."""
 
     def end_with(self, response: Response) -> None:
-        """Send a final answer before the request is complete, and read no more."""
+        """Send a final answer before the request is complete, and read no more requests."""
 
 
 class RequestReader:

@@ -49,7 +49,7 @@ class _Slot(Struct, eq=False):
     parts: tuple[Piece, ...] | None = None
     stream: Flow | None = None
     frame: Callable[[bytes, bool], tuple[bytes, ...]] = chunk
-    """Encodes the pieces of the stream for the wire."""
+    """Encodes the pieces of the streamed answer: as HTTP chunks, or without framing."""
     kept: Whole | None = None
     """The part of a complete answer that is not compressed yet."""
     is_bare: bool = False
@@ -79,7 +79,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # do not compress an answer with a shape, because it comes from another server and is already encoded
+            # do not compress an answer with a `shape`: it comes from another server, which has encoded it already
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), Made(result), lane)
                 return
@@ -164,7 +164,7 @@ class Answers:
         self._pump: Pump | None = None
         self._is_paused = False
         self._is_flush_scheduled = False
-        """Whether a flush is scheduled."""
+        """Whether `flush` is scheduled for the next loop iteration."""
 
     def __len__(self) -> int:
         """Return the number of requests whose answers are not written yet."""
@@ -177,7 +177,7 @@ class Answers:
 
     @property
     def accepts_more(self) -> bool:
-        """Return whether the client may send another request before these answers are written."""
+        """Return whether the client may send another request before its open requests are answered."""
         return len(self) < self._max_open and self.weight < _MAX_PIPELINED_BYTES
 
     @property
@@ -229,7 +229,7 @@ class Answers:
             self._out.extend(cast("tuple[Piece, ...]", slot.parts))
 
     def put(self, text: bytes) -> None:
-        """Queue bytes that are not an answer, after all answers queued earlier."""
+        """Queue bytes that are not an answer, such as `100 Continue`, after all answers queued earlier."""
         if self._direct is not None:
             self.queue_direct()
         if not self._queue:
@@ -240,17 +240,17 @@ class Answers:
         self._queue.append(slot)
 
     def expect(self, reply: DirectReply, size: int) -> None:
-        """Reserve a position for an answer that the connection writes itself. `size` is the body size of the
-        request.
+        """Reserve the next position for an answer that the connection itself copies from another server. `size` is the
+        body size of the request.
         """
         self._direct, self._direct_bytes = reply, size
 
     def delivered(self) -> None:
-        """Record that the expected answer has arrived."""
+        """Record that the answer announced by `expect` has been sent."""
         self._direct = None
 
     def queue_direct(self) -> None:
-        """Move a response from the direct path into the queue, so that the response keeps its position."""
+        """Move the answer announced by `expect` into the queue, so that it keeps its position among the answers."""
         reply, self._direct = self._direct, None
         if reply is not None:
             self.add(reply.as_pending(), size=self._direct_bytes)
@@ -286,7 +286,7 @@ class Answers:
             self._pump.pause()
 
     def resume(self) -> None:
-        """Continue streaming."""
+        """Continue a streamed answer, because the send buffer has space again."""
         self._is_paused = False
         if self._pump is not None:
             self._pump.resume()

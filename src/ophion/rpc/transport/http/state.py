@@ -9,7 +9,7 @@ from ophion.rpc.transport.connection_slots import WITHOUT_REQUEST
 from ophion.rpc.transport.slow_reader import SlowReaderCheck
 
 _STALLED_S: Final = 5.0
-"""A request without progress for this time no longer protects its connection from eviction."""
+"""A request whose bytes stop arriving for this many seconds no longer protects its connection from eviction."""
 
 
 class HttpState(Enum):

@@ -43,9 +43,9 @@ _MAX_OPEN_REQUESTS: Final = 128
 _MAX_OPEN_BYTES: Final = 256 * 1024
 """Maximum bytes of open requests of one connection. Above this limit, the next message waits."""
 _CLOSE_TIMEOUT_S: Final = 8.0
-"""Time that a client has for closing after a protocol violation."""
+"""Seconds that a client has to close the connection after a protocol violation."""
 _MAX_CONTROLS: Final = 512
-"""Maximum number of pings and pongs between two ticks."""
+"""Maximum number of pings and pongs that a client may send between two ticks of the timer."""
 _FRAMES_PER_CHECK: Final = 32
 """Number of frames that are parsed between two checks of the time slice."""
 _LONG_MESSAGE_BYTES: Final = 16 * 1024
@@ -99,7 +99,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._http: HttpConnection | None = None
         self._graceful_close: GracefulClose | None = None
 
-    # --- called by the loop ----------------------------------------------------------------------
+    # --- called by the event loop ----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)

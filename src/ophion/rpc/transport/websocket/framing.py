@@ -27,7 +27,7 @@ def text_head(size: int) -> bytes:
 
 
 def pong(payload: bytes) -> bytes:
-    """Return the answer to a ping."""
+    """Return the pong frame that answers a ping."""
     return bytes((0x8A, len(payload))) + payload
 
 

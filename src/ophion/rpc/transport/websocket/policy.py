@@ -16,7 +16,7 @@ from ophion.rpc.transport.slow_reader import unread_capacity
 
 
 class WebSocketLimits(Struct, frozen=True):
-    """Limits of one service."""
+    """Limits of one WebSocket service."""
 
     max_connections: int = 4096
     """Connection limit. Above the limit, a new connection evicts the idlest connection."""
@@ -35,7 +35,7 @@ class WebSocketLimits(Struct, frozen=True):
 
 
 class MessageHandler(Protocol):
-    """Answers the messages of a service; independent of sockets."""
+    """Answers the messages of a service, and does not use sockets."""
 
     @property
     def handle(self) -> Callable[..., Reply]:
@@ -46,7 +46,7 @@ class MessageHandler(Protocol):
 
 
 class ConnectionSession(Protocol):
-    """The session of a token."""
+    """The session of a client's token, as a connection uses it."""
 
     @property
     def handle(self) -> Callable[..., Reply]:
@@ -70,13 +70,13 @@ class ConnectionSession(Protocol):
 
 
 class ConnectionGuard(Protocol):
-    """Checks the token of a handshake."""
+    """Returns the session for the token of a handshake."""
 
     def connection_session(self, authorization: bytes | None) -> ConnectionSession: ...
 
 
 class GuardedMessageHandler(MessageHandler, Protocol):
-    """MessageHandler that may require a token."""
+    """A message handler that may require a token."""
 
     token_guard: ConnectionGuard | None
     login: Application | None
