@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {"Chain": "ophion.sdk.chain", "ChainError": "ophion.sdk.errors", "Reverted": "ophion.sdk.errors"}
-"""Names that this package imports at their first use, because a node does not need them."""
+"""Names that `from ophion import NAME` loads at their first use. A node does not need these names, so it starts faster.
+"""
 
 
 def __getattr__(name: str) -> object:

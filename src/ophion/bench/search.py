@@ -34,10 +34,10 @@ class Found(Struct):
 
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None
-    """The step with the highest sustained rate, or None."""
+    """The step with the highest sustained rate; None if the network sustained no rate."""
     limit: str = "No bottleneck found: the network sustained the highest allowed rate (--max-rate)."
     is_confirmed: bool = True
-    """Whether a long step confirmed the rate."""
+    """Whether a longer step confirmed the highest sustained rate."""
 
 
 class Search:

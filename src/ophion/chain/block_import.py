@@ -55,7 +55,7 @@ class Staged(Struct, frozen=True):
     total_difficulty: int
     ommers: tuple[Header, ...]
     encoded: bytes | None = None
-    """The encoded header, if it is known."""
+    """The header as RLP; None if the header was not encoded before."""
 
     @property
     def tip(self) -> Tip:
@@ -69,7 +69,7 @@ class Batch(Struct, frozen=True):
     blocks: tuple[NewBlock, ...]
     checkpoints: tuple[tuple[str, bytes], ...]
     change: HeadChange | None
-    """Change of the head. None if the head stays."""
+    """Change of the chain head by this batch. None if the head stays the same."""
     before: Tip
     """The stored head before the batch is written."""
 
@@ -138,8 +138,8 @@ class ImportCore:
     # --- stage and commit ---
 
     def is_known(self, block_hash: Hash32) -> bool:
-        """Whether the block is committed or staged. A block above the head of a rewound development chain counts as
-        new.
+        """Whether the block is committed or staged. After a development chain was rewound, a block above its head
+        counts as unknown.
         """
         found = self.header(block_hash)
         return found is not None and not (self._has_rewound and found.number > self._best.header.number)
@@ -328,12 +328,16 @@ class ImportCore:
                     yield checkpoint_key(header.hash), record
 
     def rewind(self, tip: Tip) -> None:
-        """Continue from another committed block. Development nodes call this after `Store.rewind`."""
+        """Make another committed block the head, on which the next block is staged. Development nodes call this after
+        `Store.rewind`.
+        """
         self._has_rewound = True
         self.move_to(tip)
 
     def move_to(self, tip: Tip) -> None:
-        """Continue from a new head that is already committed. Development nodes call this after `append_empty`."""
+        """Use a head that is already committed. Further blocks are staged on this head. Development nodes call this
+        after `append_empty`.
+        """
         self._tip = tip
         self.discard()
 

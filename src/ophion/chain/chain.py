@@ -84,7 +84,7 @@ class Chain:
 
     @property
     def head(self) -> HashedHeader:
-        """The last published head."""
+        """The head of the chain, as of the last published event."""
         return self._tip.header
 
     @property

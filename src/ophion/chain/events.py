@@ -15,7 +15,7 @@ from ophion.primitives.header import HashedHeader
 
 
 class ChainBlock(Struct, frozen=True):
-    """A committed block for listeners."""
+    """A block as listeners and the importer receive it: hashed header and decoded body."""
 
     header: HashedHeader
     body: Body

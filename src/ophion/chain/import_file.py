@@ -41,7 +41,7 @@ Locate: TypeAlias = Callable[[int], str]
 
 
 class ImportProgress(Struct):
-    """Progress of an import."""
+    """Numbers of blocks that an import has processed so far."""
 
     blocks: int = 0
     """Number of imported blocks. Blocks that were known before do not count."""

@@ -129,7 +129,7 @@ class Queries:
         self._next: NextBlock | None = None
         self._set_head(chain.head)
         self.newest = LatestBlock(self.head_number, self.head_state)
-        """The head, for requests that the extension answers without Python."""
+        """Number and state of the head, for RPC requests that the Rust extension answers without Python."""
         chain.events.listen(self._on_chain_event)
 
     def _set_head(self, head: HashedHeader) -> None:
@@ -212,9 +212,9 @@ class Queries:
             self._building = None
 
     async def pending(self) -> BlockView:
-        """Return the block that would be built now. Concurrent callers share one build.
+        """Return the pending block, which is built from the current pool. Concurrent callers share one build.
 
-        At most one build runs and one build waits, however often the pool changes.
+        While one build runs, at most one further build waits, however often the pool changes.
         """
         if self.pending_now is not None:
             return self.pending_now

@@ -285,7 +285,7 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
 
 
 def _by_block(transitions: list[Members]) -> list[Members]:
-    """Return the entries sorted by block. Raises an error if a block is missing, not positive or repeated."""
+    """Return the transitions sorted by block. Raises an error if a block is missing, not positive or repeated."""
     seen: set[int] = set()
     keyed: list[tuple[int, Members]] = []
     for entry in transitions:
