@@ -32,7 +32,7 @@ _DRAIN_S: Final = 20.0
 
 
 class BenchOptions(Options):
-    """Options."""
+    """Options: the node, time limit and report of `ophion bench`."""
 
     url: str = option(
         "--rpc", metavar="URL", parse=read_url("http", "https"), help="JSON-RPC of a node of the network."

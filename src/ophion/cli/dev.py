@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DevOptions(Options):
-    """Options."""
+    """Options: short names of `ophion dev` for options of a development node."""
 
     print_command: bool = option("--print-command", default=False, help="Show the equivalent command line and exit.")
     preset: DevPreset | None = option(

@@ -28,7 +28,7 @@ _STATUS: Final = ("qbft_getStatus", "ibft_getStatus")
 
 
 class DoctorOptions(Options):
-    """Options."""
+    """Options: the nodes that `ophion doctor` checks."""
 
     urls: tuple[str, ...] = option(
         "--rpc",

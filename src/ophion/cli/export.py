@@ -59,7 +59,7 @@ def _number_form(text: str) -> str:
 
 
 class ExportOptions(Options):
-    """Options."""
+    """Options: source, target, blocks and row filters of `ophion export`."""
 
     target: str = option("--to", metavar="DIRECTORY|URL", help="Directory to write, or a URL that fsspec knows.")
     datasets: tuple[str, ...] = option(

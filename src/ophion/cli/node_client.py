@@ -82,7 +82,7 @@ class RpcNode:
 
 
 class NodeOptions(Options):
-    """Options."""
+    """Options: URL and token of the node that a command calls over JSON-RPC."""
 
     rpc: str = option(
         "--rpc",

@@ -29,7 +29,7 @@ from ophion.runtime.options import Options, at_least, between, option, read_addr
 
 
 class GenesisOptions(Options):
-    """Options."""
+    """Options: administrators, files and first entries of `ophion permissions genesis`."""
 
     admins: tuple[Address, ...] = option(
         "--admin", parse=read_address, metavar="ADDRESS", help="Accounts that may change the rules, with commas."
@@ -63,7 +63,7 @@ class GenesisOptions(Options):
 
 
 class NetworkOptions(NodeOptions):
-    """Options."""
+    """Options: addresses of the permission contracts for `ophion permissions`."""
 
     accounts_contract: Address = option(
         "--accounts-contract",
@@ -82,7 +82,7 @@ class NetworkOptions(NodeOptions):
 
 
 class ChangeOptions(NetworkOptions):
-    """Options."""
+    """Options: key file and checks of `ophion permissions` commands that send transactions."""
 
     key_file: Path | None = option(
         "--key-file", default=None, help="Private key of an administrator, who pays the gas."

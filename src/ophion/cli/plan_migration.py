@@ -48,7 +48,7 @@ def _validator(text: str) -> str:
 
 
 class PlanOptions(Options):
-    """Options."""
+    """Options: nodes and genesis files of `ophion operator plan-migration`."""
 
     genesis_file: Path = option("--genesis-file", help="The genesis file of the network: the current or the new one.")
     urls: tuple[str, ...] = option(

@@ -52,7 +52,7 @@ def _read_data(text: str) -> bytes:
 
 
 class SendOptions(NodeOptions):
-    """Options."""
+    """Options: sender, recipients and content of `ophion privacy send`."""
 
     key_file: Path = option("--key-file", help="Private key of the account that sends.")
     private_for: tuple[bytes, ...] = option(
@@ -74,7 +74,7 @@ class SendOptions(NodeOptions):
 
 
 class CallOptions(NodeOptions):
-    """Options."""
+    """Options: group and call data of `ophion privacy call`."""
 
     group: bytes = option("--group", parse=read_key, metavar="ID", help="Id of the group whose state the call reads.")
     to: Address = option("--to", parse=read_address, metavar="ADDRESS", help="Address of the contract.")

@@ -16,7 +16,7 @@ from ophion.runtime.options import Options, option
 
 
 class KeygenOptions(Options):
-    """Options."""
+    """Options: target file and password of `ophion privacy keygen`."""
 
     target: Path = option(
         "--to", default=Path("nodeKey.key"), help="File of the private key; the public key gets the suffix .pub."

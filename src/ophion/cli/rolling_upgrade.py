@@ -19,7 +19,7 @@ _POLL_S: Final = 1.0
 
 
 class RollingUpgradeOptions(Options):
-    """Options."""
+    """Options: plan file and checked step of `ophion operator rolling-upgrade`."""
 
     plan: Path = option(
         "--plan", metavar="FILE", help="Description of the network in TOML or JSON: name, rpc and role of each node."

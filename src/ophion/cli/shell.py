@@ -18,7 +18,7 @@ from ophion.sdk.chain import Chain
 
 
 class ShellOptions(Options):
-    """Options."""
+    """Options: chain, contracts and command of `ophion shell`."""
 
     at: int | None = option(
         "--at", default=None, check=at_least(0), metavar="BLOCK", help="Block to start from. (default: the latest)"

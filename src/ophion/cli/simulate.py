@@ -32,7 +32,7 @@ class SimulatedProtocol(Enum):
 
 
 class SimulateOptions(Options):
-    """Options."""
+    """Options: protocol, seeds, timing and faults of `ophion simulate`."""
 
     protocol: SimulatedProtocol = option(
         "--protocol", default=SimulatedProtocol.IBFT2, help="Consensus protocol of the network."

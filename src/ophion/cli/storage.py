@@ -61,7 +61,7 @@ def check(options: NoOptions, session: CommandSession) -> int:
 
 
 class BackupOptions(Options):
-    """Options."""
+    """Options: target, rate and checks of `ophion storage backup`."""
 
     target: Path = option(
         "--to",

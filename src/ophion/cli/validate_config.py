@@ -25,7 +25,7 @@ _UNKNOWN: Final = "unknown"
 
 
 class ValidateOptions(Options):
-    """Options."""
+    """Options: the configuration file that `ophion validate-config` checks."""
 
     besu: Path | None = option(
         "--besu", default=None, help="Configuration file of Besu: show what Ophion does with each option."

@@ -7,7 +7,7 @@ from ophion.runtime.options import port as valid_port
 
 
 class PageConfig(Options):
-    """Web interface."""
+    """Web interface: address of the web interface."""
 
     enabled: bool = option(
         "--page-http-enabled",

@@ -40,7 +40,7 @@ _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class DataConfig(Options):
-    """Data."""
+    """Data: data directory and key files."""
 
     data_path: Path = option(
         "--data-path",
