@@ -17,7 +17,7 @@ Python decides the policy, Rust does the computation. A package imports only pac
     chain                     head, import, block building, queries
     consensus, chainspec      header rules, votes, state machines; genesis file to chain specification
     enclave                   private payloads and groups
-    runtime                   clock, lanes, options, logs
+    runtime                   clock, worker threads, options, logs
     abi, wallet               contract ABI: codec, interface, artifacts; signing
     native                    typed facade of the Rust extension `ophion._native`
     primitives                value types: addresses, hex, RLP, headers

@@ -45,7 +45,9 @@ class RpcNode:
         return found
 
     def reading(self, subject: str) -> AbstractContextManager[None]:
-        """Turn a reply with an unexpected structure into an error that names the node."""
+        """Return a context manager. In its block, a reply with an unexpected structure raises an error that names the
+        node.
+        """
         return self._rpc.reading(subject)
 
     def call(self, to: Address, data: bytes) -> bytes:

@@ -82,7 +82,7 @@ class CallOptions(NodeOptions):
 
 
 def status(options: NodeOptions, session: CommandSession) -> int:
-    """Print keys, peers, groups and outbox of the enclave of a running node."""
+    """Print the status of a running node's enclave: keys, connected enclaves, groups and undelivered payloads."""
     node = options.node()
     found = node.ask("priv_status")
     with node.reading("priv_status"):
@@ -179,7 +179,8 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # clear cursors before payloads, because an interruption in between only makes the node request payloads again
+        # clear the cursors of the peers before the payloads: if the command is interrupted in between, the node only
+        # requests payloads again
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])
@@ -192,7 +193,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
 
 
 def purge(options: NoOptions, session: CommandSession) -> int:
-    """Delete payloads and groups that other enclaves sent and that no marker transaction on the chain names."""
+    """Delete payloads and groups that other enclaves sent, if no marker transaction on the chain refers to them."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()

@@ -30,7 +30,7 @@ class KeygenOptions(Options):
 
 
 def keygen(options: KeygenOptions, session: CommandSession) -> int:
-    """Write the files of both keys and print the public key."""
+    """Write the private key and the public key to two files, and print the public key."""
     entropy = SystemEntropy()
     pair = new_pair(entropy)
     write_pair(options.target, pair, entropy, _password(options))

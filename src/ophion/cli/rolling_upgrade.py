@@ -90,7 +90,7 @@ def _check(
         return 0
     print(f"Step {step} is done. Go on with step {step + 1}: {nodes[step].name}.")
     if nodes[step].role is NodeRole.VALIDATOR:
-        # the wait has changed whose turn it is
+        # query the order of proposers again, because the network has produced blocks during the wait
         turns = look_at(nodes, token).turns
         print(turns.advice(network.addresses[nodes[step].name]))
     return 0

@@ -62,7 +62,7 @@ def _chain(options: ShellOptions, session: CommandSession) -> Chain:
 
 
 def _interact(names: dict[str, Any], banner: str) -> None:
-    """Open IPython, or the plain console if IPython is not installed."""
+    """Open an IPython console, or Python's own console if IPython is not installed."""
     try:
         from IPython import start_ipython
     except ImportError:

@@ -81,7 +81,7 @@ class SimulateOptions(Options):
 
 
 def simulate(options: SimulateOptions, session: CommandSession) -> int:
-    """Run the seeds. Returns 1 if a seed breaks an invariant."""
+    """Run one simulation per seed. Returns 1 if a simulation breaks an invariant of consensus."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     seed_options = options.seed_options()

@@ -8,7 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 SCHEMA_VERSION: Final = 1
-"""Version of the datasets, in the metadata of every file. The version increases when a column is renamed or retyped."""
+"""Version of the columns of all datasets, in the metadata of every file. The version increases when a column is renamed
+or retyped.
+"""
 
 
 class Source(Enum):

@@ -24,7 +24,9 @@ class ExecutableChain:
             ) from error
 
     def traced_blocks(self, first: int, last: int) -> list[TracedBlock]:
-        """Return blocks with their parent states. The genesis block is omitted, because it has no transactions."""
+        """Return the blocks `first` to `last`, each with the state of its parent. The genesis block is omitted, because
+        it has no transactions.
+        """
         return [self._traced_block(number) for number in range(max(first, 1), last + 1)]
 
     def _traced_block(self, number: int) -> TracedBlock:

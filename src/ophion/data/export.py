@@ -251,7 +251,7 @@ class Export:
         return self._reader.table_read(dataset) if is_parquet else None
 
     def _write(self, job: _Job, scans: ThreadPoolExecutor) -> list[FileEntry]:
-        """Write the files of a job. All of them are complete, or none is left."""
+        """Write the files of a job. After an error, no file of the job is left."""
         last = self._reader.block(job.last)
         if last is None:
             raise CommandError(f"Block {job.last} is not part of the chain any more.")
@@ -269,7 +269,7 @@ class Export:
         try:
             fill(())
         except BaseException:
-            # the last files are written first, so an error of an earlier file leaves complete files
+            # the files are written in reverse order; after an error, delete the files that are already complete
             for path in paths[len(paths) - len(written) :]:
                 self._target.delete(path)
             raise

@@ -156,7 +156,7 @@ class RemoteTarget:
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
         """Write a file locally, then upload it."""
-        import tempfile  # only remote targets need it
+        import tempfile  # lazy import: only remote targets need tempfile
 
         with tempfile.TemporaryFile(prefix="ophion-export-") as file:
             fill(file)

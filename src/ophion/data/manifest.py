@@ -76,7 +76,8 @@ class Manifest(Struct):
             raise CommandError(f"{place} is damaged: {error}. Move it away or choose another --to.") from error
         for name, entry in found.datasets.items():
             for file in entry.files:
-                # an export deletes listed files that are not intact
+                # refuse any path outside of the dataset's folder, because an export deletes listed files that are
+                # damaged
                 if not (_NAME.fullmatch(name) and _PATH.fullmatch(file.path) and file.path.startswith(f"{name}/")):
                     raise CommandError(
                         f"{place} is damaged: it lists the file {file.path!r}. Move it away or choose another --to."

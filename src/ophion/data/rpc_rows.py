@@ -346,7 +346,9 @@ def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows,
 
 
 def _delta(delta: Any, nothing: str) -> tuple[str, str]:
-    """Return the values before and after a change of state."""
+    """Return the old and the new value in a `stateDiff` entry. `nothing` stands for the missing value of a created or
+    deleted item.
+    """
     if "+" in delta:
         return nothing, delta["+"]
     if "-" in delta:

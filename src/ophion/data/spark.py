@@ -75,7 +75,7 @@ class Plan:
         self.rows.check(self.dataset)
 
     def open(self, source: str) -> ChainTables:
-        """Open a data path, or a node by its URL."""
+        """Open the chain in a data path, or the chain of a node at a URL."""
         return open_chain(source, genesis=self.genesis)
 
     def spark_schema(self) -> Any:

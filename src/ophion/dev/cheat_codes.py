@@ -104,7 +104,7 @@ class DevNode:
         chain.events.listen(self._on_chain_event, is_early=True)
 
     def observe(self, observer: ExecutionObserver) -> None:
-        """Report calls and blocks to an observer from now on."""
+        """Report all further calls and blocks of this node to `observer`."""
         self.observer = observer
         self._assembler.on_produced = observer.on_block
 
@@ -379,6 +379,6 @@ class DevNode:
         self.pool.drop(hashes, DropReason.STALE)
 
     async def idle(self) -> None:
-        """Wait until no block is being made."""
+        """Wait until the running change of the head (a block, a revert, an edit), if any, has finished."""
         async with self.sealer.head_lock:
             await asyncio.sleep(0)

@@ -90,7 +90,9 @@ class DevEngine(PowEngine):
         return following
 
     def step(self, interval: int) -> int:
-        """Return the seconds between empty blocks that are asked for `interval` seconds apart."""
+        """Return the seconds between empty blocks: `interval`, or the minimum distance of timestamps if `interval` is
+        lower.
+        """
         return max(interval, self._prepared_distance_s)
 
     def is_one_fork(self, first: Header, count: int, step: int) -> bool:

@@ -12,12 +12,14 @@ MAX_LINES: Final = 8
 
 
 class Directory:
-    """Connections by key. A key is added after the peer has proven that it holds the matching private key."""
+    """Connections to other enclaves, by enclave key. A key is added after the peer has proven that it holds the
+    matching private key.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[bytes, list[Line]] = {}
         self.on_came: Callable[[Line, bytes], None] | None = None
-        """Listener for a key that is reachable over a new connection."""
+        """Listener that is called when a new connection has proven a key."""
 
     def came(self, line: Line, key: bytes) -> bool:
         """Add a connection that has proven a key. Returns False if the key already has the maximum number of

@@ -34,7 +34,7 @@ _CHECKED_AT_ONCE = 256
 
 
 class _Waiter(NamedTuple):
-    """A caller that waits for a commit."""
+    """A caller of `write` that waits for the commit of its changes."""
 
     waiter: asyncio.Future[None]
     settled: Callable[[bool], None] | None
@@ -95,7 +95,7 @@ class StoreWriter:
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            # later writes rely on the failed write, so they fail too
+            # writes that arrived during the failed commit rely on its changes, so they fail too
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
         self._note(error)

@@ -1,4 +1,4 @@
-"""Private transactions: their encoding, their markers and their results."""
+"""Private transactions: their encoding, their marker transactions and their results."""
 
 from ophion._native import (
     PrivateBatch,

@@ -49,7 +49,7 @@ class PendingProposals:
         """Peers that sent a proposal with a wrong body."""
 
     def __len__(self) -> int:
-        """Number of stored entries."""
+        """Number of stored proposals, pinned rounds and peers, as a measure of memory."""
         return sum(map(len, self._offers.values())) + len(self._pinned) + len(self._wrong_body_peers)
 
     def is_pinned(self, round_number: int) -> bool:

@@ -22,7 +22,7 @@ _MAX_GUESS = 128
 _MIN_SCATTERED = 3
 """Number of contracts of one creator, accessed in any order, after which neighbours are guessed."""
 _SCATTERED_GUESS = 12
-"""Number of neighbours. It is constant, because these guesses may all be wrong."""
+"""Number of neighbours that are guessed at a time. It does not grow, because these guesses may all be wrong."""
 
 
 class Siblings:
@@ -38,7 +38,7 @@ class Siblings:
         """Creator and nonce of the last guessed contract."""
         self._guess = 0
         self._row = 0
-        """Number of contracts of one creator in a row that were not fetched when they were accessed."""
+        """Number of consecutive accesses to contracts of one creator that were not fetched yet."""
         self._returned: set[bytes] = set()
 
     def add(self, creator: bytes, nonce: int) -> None:

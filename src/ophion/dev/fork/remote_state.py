@@ -38,9 +38,11 @@ Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
 MAX_ROUNDS = 8
 """Maximum number of trial runs of a call. After these runs, the call runs with blocking fetches."""
 _THREADS = 32
-"""Number of threads that wait for the source. During a request, further keys gather for the next request."""
+"""Number of threads that may wait for the source. While a request runs, further keys are collected for the next
+request.
+"""
 _GATHER_S = 0.002
-"""Seconds to wait for further keys before a request is sent."""
+"""Seconds to collect keys before they are requested from the source."""
 _WAITING_THREADS = ("write", "build", "fork")
 """Names of threads that may wait for the source."""
 _GUESSED_SLOTS = tuple(number.to_bytes(32, "big") for number in range(8))
@@ -94,7 +96,7 @@ class Fork:
         return cls(settings, source, fork_block.find(settings, source))
 
     def close(self) -> None:
-        """Stop fetching."""
+        """Stop all fetches from the source of the fork."""
         self.source.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._cache is not None:

@@ -22,7 +22,7 @@ _MAX_EAGER_CODES = 4
 
 
 class Answers:
-    """The values that the source has returned."""
+    """Accounts, slots, code and block hashes that the source of a fork has returned."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, list[Any] | None] = {}

@@ -28,7 +28,9 @@ def decode_group(data: bytes) -> GroupRecord:
 def group_of(
     name: str, description: str, members: tuple[bytes, ...], seed: bytes, kind: str, state: str
 ) -> GroupRecord:
-    """Return the group with these fields of an old enclave. Raises `DecodeError` for an invalid field."""
+    """Return the group with these fields, which come from a Tessera or Orion enclave. Raises `DecodeError` for an
+    invalid field.
+    """
     if kind == GroupType.LEGACY.value:
         return legacy_group(members)
     if kind != GroupType.PANTHEON.value:

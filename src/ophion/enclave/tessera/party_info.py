@@ -1,4 +1,4 @@
-"""`PartyInfo`: what an enclave of Tessera tells others: its URL, keys with their URLs, and URLs of more enclaves."""
+"""`PartyInfo`: the message in which enclaves of Tessera tell each other their URLs and keys."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ophion.errors import DecodeError
 from ophion.native.messages import json_outline
 
 MAX_INFO_BYTES: Final = 512 * 1024
-"""Maximum size of a party info. 1,000 keys with their URLs take a tenth of it."""
+"""Maximum size of a party info in bytes. 1,000 keys with their URLs take a tenth of this size."""
 MAX_URL_BYTES: Final = 1024
 _MAX_VALUES: Final = 65_536
-"""Maximum number of JSON values in a party info. Each key with its URL has five."""
+"""Maximum number of JSON values in a party info. Each key with its URL counts as five values."""
 
 
 class PartyInfo(Struct, frozen=True):
-    """The parties that an enclave knows."""
+    """What one enclave of Tessera tells another: its own URL, enclave keys with URLs, and URLs of further enclaves."""
 
     url: str
     keys: tuple[tuple[bytes, str], ...]

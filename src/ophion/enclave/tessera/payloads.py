@@ -1,4 +1,4 @@
-"""`TesseraPayload`: an encrypted payload as Tessera sends and stores it.
+"""`TesseraPayload`: an encrypted payload in the formats that Tessera sends and stores.
 
 All versions read and write the binary encoding. Versions from 22.1 on also know a CBOR map, which they store.
 """
@@ -32,7 +32,7 @@ class TesseraPayload(Struct, frozen=True):
     boxes: tuple[bytes, ...]
     """The symmetric key of the payload, sealed for each recipient."""
     recipients: tuple[bytes, ...]
-    """Owners of the boxes, in the order of the boxes; empty if the enclave does not name them."""
+    """Enclave keys of the recipients, in the order of `boxes`; empty if the enclave has not sent these keys."""
 
 
 def encode_payload(payload: TesseraPayload, group_id: bytes) -> bytes:
@@ -52,13 +52,13 @@ def decode_payload(data: bytes) -> TesseraPayload:
     fields = FieldReader(data)
     sender, ciphertext, nonce = fields.field(), fields.field(), fields.field()
     boxes, box_nonce = fields.fields(), fields.field()
-    # the group after the recipients is not read: the private transaction in the payload names it
+    # do not read the group id after the recipients, because the private transaction in the payload names the group
     recipients = () if fields.is_at_end() else fields.fields()
     return checked(TesseraPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
 
 
 def checked(payload: TesseraPayload) -> TesseraPayload:
-    """Return a payload whose fields have the right sizes. Raises `DecodeError` for others."""
+    """Return the payload unchanged. Raises `DecodeError` if one of its fields has a wrong size."""
     sizes = [len(payload.sender) == KEY_BYTES, len(payload.nonce) == NONCE_BYTES, len(payload.box_nonce) == NONCE_BYTES]
     sizes += [len(box) == BOX_BYTES for box in payload.boxes]
     sizes += [len(key) == KEY_BYTES for key in payload.recipients]
