@@ -157,7 +157,9 @@ class EnclaveApplication:
         return _json(group_object(group))
 
     def _payload(self, key: bytes, to: bytes | None) -> tuple[bytes, bytes, bytes]:
-        """Open a payload with any local key. If `to` is given, it must be a local key and a recipient."""
+        """Decrypt a payload with any local key. If `to` is given, `to` must be a local key and a recipient of the
+        payload.
+        """
         [opened] = self._enclave.open_many([key])
         if opened is None:
             raise _PAYLOAD_NOT_FOUND
@@ -179,8 +181,8 @@ class EnclaveApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 async with self._turn:
-                    # opening or sealing a payload blocks the event loop for milliseconds, so handle one payload per
-                    # loop iteration
+                    # encrypting or decrypting a payload blocks the event loop for milliseconds, so handle one payload
+                    # per loop iteration
                     await asyncio.sleep(0)
                 return await self._posts[request.path](request)
         except BadRequestBody as error:

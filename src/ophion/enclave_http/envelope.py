@@ -26,7 +26,7 @@ _ANSWER: Final = b"ophion enclave answer."
 
 
 class Envelope(NamedTuple):
-    """A box with its sender, recipient and nonce."""
+    """A NaCl box with the keys of its sender and recipient, and its nonce."""
 
     sender: bytes
     recipient: bytes

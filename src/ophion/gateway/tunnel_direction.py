@@ -41,8 +41,8 @@ class TunnelDirection:
         write: Callable[[bytes], None],
         report_memory: Callable[[], None],
     ) -> None:
-        """Create a direction. `write` sends bytes from `source` to the other end. `report_memory` is called when the
-        number of held bytes changes.
+        """Create one direction of a tunnel. `write` sends bytes from `source` to the other end. `report_memory` is
+        called when the number of held bytes changes.
         """
         self._scheduler = scheduler
         self._source = source

@@ -85,7 +85,7 @@ class Watched(Struct, frozen=True):
 
 
 class NodeMetrics:
-    """The registry of one node.
+    """All metrics of one node, in one registry.
 
     Request metrics exist from the start, because method tables need them. The other metrics are declared when the
     services are known. With metrics off, the node declares nothing until a client calls `debug_metrics`.

@@ -120,7 +120,9 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
 
 
 def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
-    """Whether the main switch of an option is off. Setting such an option would only cause a warning."""
+    """Whether an option has no effect, because the option that it depends on is off. Setting it would only cause a
+    warning.
+    """
     if spec.declaration.needs is None:
         return False
     flag, wanted = spec.declaration.needs

@@ -30,7 +30,9 @@ class GroupResult(Struct):
 
 
 class PrivateComparison:
-    """Asks both nodes about every marker transaction on the chain."""
+    """Requests the private transaction of every marker transaction on the chain from both nodes, and compares the
+    replies.
+    """
 
     def __init__(self, old: JsonRpcClient, new: JsonRpcClient) -> None:
         self._old = old
@@ -39,7 +41,7 @@ class PrivateComparison:
         """Results by group id in base64."""
         self.markers = 0
         self.foreign = 0
-        """Number of marker transactions whose transactions involve neither node."""
+        """Number of marker transactions whose private transactions involve neither of the two nodes."""
 
     def run(self, on_progress: Callable[[int, int], None] | None = None) -> bool:
         """Compare all marker transactions. Returns whether all replies agree. Raises `CommandError` if a node does not

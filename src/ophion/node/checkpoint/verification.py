@@ -57,7 +57,7 @@ def verify(
             verified = _verify_chain(store, genesis, engine, trusted_hash, now(), on_progress)
         with closing(open_store(folder, create=False)) as store, translated():
             remove_rest(store, lambda done: on_progress("removal", done, 0))
-            # last, so that it covers what the node will read
+            # check the contents after the removal, so that the check covers exactly what the node will read
             findings = store.check(_MAX_FINDINGS, lambda done, total: on_progress("contents", done, total))
             if findings:
                 raise CheckpointError("; ".join(findings))
