@@ -23,7 +23,7 @@ class ChainBlock(Struct, frozen=True):
 
 
 class Extended(Struct, frozen=True):
-    """Blocks have extended the canonical chain. They are listed oldest first."""
+    """Blocks have extended the canonical chain. `blocks` lists them, oldest first."""
 
     blocks: tuple[ChainBlock, ...]
 

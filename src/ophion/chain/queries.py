@@ -242,7 +242,9 @@ class Queries:
     # --- the next block -------------------------------------------------------------------------
 
     def next_block(self) -> NextBlock:
-        """Return header and environment of an empty next block. Prices and estimates use them."""
+        """Return header and environment of an empty block after the head. Gas price suggestions and gas estimates use
+        them.
+        """
         if self._next is None:
             preferences = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
             header = self.engine.prepare(self.head, preferences, self.chain)

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Options)
 
 
 class CommandSession(Struct, frozen=True):
-    """One run of a command, with global options, arguments and warnings."""
+    """The input of one run of a command: global options, arguments and warnings."""
 
     settings: Loaded[Any]
     """The global configuration of the node."""

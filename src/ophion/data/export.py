@@ -61,7 +61,7 @@ class ExportPlan(Struct, frozen=True):
 
 
 class ExportResult(Struct):
-    """Counts of an export."""
+    """Numbers of files and rows of an export."""
 
     files: int = 0
     rows: int = 0
@@ -87,7 +87,7 @@ OnProgress = Callable[[int, int, int], None]
 
 
 class Export:
-    """One run over a range of blocks."""
+    """One run of an export over a range of blocks."""
 
     def __init__(
         self,
@@ -149,8 +149,8 @@ class Export:
         return joined
 
     def _together(self, jobs: list[_Job]) -> list[_Job]:
-        """Merge the jobs of the same blocks whose datasets execute them, so that each block executes once. Returns the
-        jobs by their first block.
+        """Merge jobs for the same blocks if their datasets need the execution of these blocks, so that each block
+        executes only once. Returns the jobs in the order of their first blocks.
         """
         merged: dict[tuple[int, int], list[Dataset]] = {}
         alone = []

@@ -61,7 +61,9 @@ class Identity(Struct, frozen=True):
 
 
 class DevNode:
-    """The operations behind the dev methods, for one chain. Only the event loop calls them."""
+    """The operations behind the RPC methods of a development node, such as `anvil_*` and `evm_*`. All methods run on
+    the event loop.
+    """
 
     def __init__(
         self,

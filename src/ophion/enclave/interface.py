@@ -117,13 +117,7 @@ class Enclave(Protocol):
 
         The method returns when the payload is durable in this enclave and delivered as `--privacy-delivery` requires.
         It calls `sealed` with the payload key before delivery, so that the caller can already prepare the marker
-        transaction transaction transaction transaction transaction transaction transaction transaction transaction
-        transaction transaction transaction transaction transaction transaction transaction transaction transaction
-        transaction transaction transaction transaction transaction transaction transaction transaction transaction
-        transaction transaction transaction transaction transaction transaction transaction transaction transaction
-        transaction transaction transaction transaction transaction transaction transaction transaction transaction
-        transaction transaction transaction transaction transaction transaction transaction transaction transaction
-        transaction transaction transaction transaction transaction transaction.
+        transaction.
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:

@@ -16,7 +16,7 @@ _ENTRY_BYTES: Final = 6
 
 
 class FreezerTable:
-    """One table, such as `headers`. Raises `CommandError` when the table cannot be read."""
+    """One table of geth's freezer, such as `headers`. Raises `CommandError` when the table cannot be read."""
 
     def __init__(self, path: Path, name: str, is_compressed: bool = True) -> None:
         self._path = path

@@ -48,9 +48,9 @@ class CopyStep(Enum):
     """A step of a copy, for progress reports."""
 
     COPYING = auto()
-    """The copy itself; progress is counted in bytes."""
+    """The database is being copied; progress counts bytes."""
     CHECKING = auto()
-    """The check of the copy; progress is counted in database entries."""
+    """The finished copy is being checked; progress counts database entries."""
 
 
 OnProgress = Callable[[CopyStep, int, int], None]

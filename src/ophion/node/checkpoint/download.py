@@ -60,7 +60,7 @@ class _Known(Struct):
 
 
 class Download:
-    """One download into a directory."""
+    """One download of an archive into a directory, with retries."""
 
     def __init__(
         self,
