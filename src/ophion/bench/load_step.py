@@ -193,7 +193,7 @@ class Watch:
         return self.missing > sum(hash not in self.mined for hash in refusals)
 
     async def begin(self) -> None:
-        """Start watching with the next block."""
+        """Start to watch: the next block is the first whose transactions are recorded."""
         self._next = int(await self._line.call("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:

@@ -53,7 +53,7 @@ class Search:
         self._shape = SHAPES[0]
 
     async def find(self) -> Found:
-        """Return the highest rate, confirmed by a longer step."""
+        """Search for the highest sustained rate, then confirm it with a longer step."""
         good, bad = await self._raise()
         while bad is not None and good is not None and bad / good > _CLOSE and self._has_time():
             middle = (good * bad) ** 0.5

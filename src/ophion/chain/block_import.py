@@ -104,7 +104,7 @@ class ImportCore:
     # --- HeaderReader: committed blocks and staged ones ---
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return the header of a staged or committed block."""
+        """Return the header of a staged or committed block, or None."""
         staged = self._pending(block_hash)
         if staged is not None:
             return staged.header
@@ -118,16 +118,16 @@ class ImportCore:
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
-        """Return a committed header of the canonical chain."""
+        """Return the committed canonical header with this number, or None."""
         return self.chain.canonical(number)
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Return the total difficulty of a block."""
+        """Return the total difficulty of a staged or committed block, or None if the block is unknown."""
         staged = self._pending(block_hash)
         return staged.total_difficulty if staged is not None else self.chain.total_difficulty(block_hash)
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
-        """Return the ommers of a block."""
+        """Return the ommers of a staged or committed block; empty if the block is unknown."""
         staged = self._pending(block_hash)
         return staged.ommers if staged is not None else self.chain.ommers(block_hash)
 

@@ -124,7 +124,7 @@ class Queries:
         self._building: asyncio.Task[BlockView] | None = None
         """Task that builds the pending block."""
         self._has_begun = False
-        """Whether the current build has read the pool."""
+        """Whether the running build of the pending block has already read the pool."""
         self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
         self._set_head(chain.head)
@@ -196,13 +196,13 @@ class Queries:
         return await self.pending() if ref is BlockTag.PENDING else self.view(ref)
 
     def total_difficulty(self, block: Hash32) -> int | None:
-        """Return the total difficulty of a block."""
+        """Return the total difficulty of an announced block, or None if the block is unknown."""
         return self.store.total_difficulty(block)
 
     # --- the block being built ------------------------------------------------------------------
 
     def serve_pending(self, build: Callable[[], Awaitable[BuiltBlock]]) -> None:
-        """Set the builder of the pending block."""
+        """Set the function that builds the pending block."""
         self._build_pending = build
 
     def forget_pending(self) -> None:

@@ -162,11 +162,11 @@ class Members:
         return own + [path for child in self._children.values() for path in child.unknown()]
 
     def path(self, name: str) -> str:
-        """Return the path of a key."""
+        """Return the path of a key from the root of the genesis file, for error messages."""
         return f"{self._path}.{name}" if self._path else name
 
     def invalid(self, name: str, value: Any, reason: str = "") -> GenesisError:
-        """Return the error for an invalid key."""
+        """Return the error for a key whose value is invalid. `reason` says why."""
         where = self.path(name)
         because = f" ({reason})" if reason else ""
         return GenesisError(f"Invalid {where} in genesis block configuration: {_shown(value)}{because}", where)

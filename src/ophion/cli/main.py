@@ -79,7 +79,7 @@ def _abandon_output() -> None:
 
 
 class _Misused(ConfigError):
-    """The command line is invalid. The error is shown with the usage line."""
+    """Raised when the command line is invalid. The error is printed together with the usage line."""
 
     def __init__(self, problems: Sequence[str], usage_line: str) -> None:
         super().__init__(problems)

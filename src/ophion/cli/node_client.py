@@ -21,7 +21,7 @@ from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
 _UNKNOWN_METHOD_CODES: Final = (-32601, -32604)
-"""Errors for a method that a node does not know or does not offer."""
+"""JSON-RPC error codes for a method that a node does not know or does not offer."""
 
 
 class UnknownMethod(CommandError):

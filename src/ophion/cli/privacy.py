@@ -37,7 +37,7 @@ _MAX_DAMAGED: Final = 1_000_000
 
 
 def read_key(text: str) -> bytes:
-    """Read a key or a group id in base64."""
+    """Decode an enclave key or a group id from base64."""
     try:
         return encoding.read_key(text)
     except ValueError:
@@ -163,7 +163,7 @@ def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
 
 
 def call(options: CallOptions, session: CommandSession) -> int:
-    """Call a contract in the state of a group."""
+    """Call a contract in the private state of a group, without a transaction."""
     request = {"to": data(options.to), "data": data(options.data)}
     print(escape_line(str(options.node().ask("priv_call", base64_text(options.group), request, "latest"))))
     return 0

@@ -29,7 +29,7 @@ _MAX_LAG: Final = 2
 
 
 class Network(Struct, frozen=True):
-    """The state of the network before a step."""
+    """The state of the network before a step of a rolling upgrade."""
 
     checked: dict[str, CheckedNode]
     """The checked nodes, by name."""

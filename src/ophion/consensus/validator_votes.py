@@ -42,7 +42,7 @@ class LocalProposals:
         self._wanted.pop(target, None)
 
     def pending(self) -> dict[Address, bool]:
-        """Return all proposals in order of creation."""
+        """Return the operator's proposals in order of creation: True to add the address, False to remove it."""
         return dict(self._wanted)
 
     def next_vote(self, is_useful: Callable[[Vote], bool]) -> Vote | None:

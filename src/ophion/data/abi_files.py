@@ -1,4 +1,4 @@
-"""ABI files of solc, Hardhat and Foundry."""
+"""Reads contract ABIs from files of solc, Hardhat and Foundry."""
 
 from __future__ import annotations
 

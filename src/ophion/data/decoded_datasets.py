@@ -83,7 +83,7 @@ class DecodingReader:
         return self._reader.block(number)
 
     def finality(self) -> Finality:
-        """Return the finality of the network."""
+        """Return the rule that decides when a block of this network is final."""
         return self._reader.finality()
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
@@ -136,7 +136,7 @@ class DecodingReader:
         return [*row, *shown, True]
 
     def stop(self) -> None:
-        """Stop the reads of other threads."""
+        """Stop reads of the underlying reader that run in other threads."""
         self._reader.stop()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from ophion.native.tracing import TracedBlock
 
 
 class ExecutableChain:
-    """Blocks of a chain with the states before them."""
+    """A stored chain whose blocks can be executed again on their parent states."""
 
     def __init__(self, store: Store, genesis: Genesis, dataset: str) -> None:
         """Open the chain. If the genesis belongs to another network, the error names `dataset`."""

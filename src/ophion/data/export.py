@@ -43,7 +43,7 @@ class ExportPlan(Struct, frozen=True):
         return self.format.hex or self.file_format.is_text
 
     def columns(self, dataset: Dataset) -> tuple[Column, ...]:
-        """Return the columns of a dataset's files."""
+        """Return the columns that the files of this dataset have."""
         return columns_of(dataset, self.format)
 
     def settings(self, dataset: Dataset) -> dict[str, Any]:

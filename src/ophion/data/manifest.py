@@ -54,7 +54,7 @@ class DatasetEntry(Struct):
 
 
 class Manifest(Struct):
-    """All datasets of one target."""
+    """The manifest of one export target: all datasets with their files."""
 
     chain_id: int
     genesis: str

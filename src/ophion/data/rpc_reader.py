@@ -24,7 +24,7 @@ _FLEXIBLE_MARKERS: Final = ("0x" + "7d".rjust(40, "0"),)
 
 
 class RpcReader:
-    """A `TableReader` over HTTP."""
+    """A `TableReader` that calls any node over JSON-RPC."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._rpc = JsonRpcClient(url, token, timeout_s=_TIMEOUT_S)
@@ -60,7 +60,7 @@ class RpcReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield one record batch for each range."""
+        """Yield one Arrow record batch for each block range from `first` to `last`."""
         pa = require("pyarrow")
         schema = arrow_schema(dataset, columns, hex)
         for start, end in self.ranges(dataset, first, last):
@@ -152,7 +152,7 @@ class RpcReader:
                 yield row
 
     def stop(self) -> None:
-        """Do nothing, because requests have a timeout."""
+        """Do nothing: running requests need not be stopped, because they have a timeout."""
 
     def close(self) -> None:
         """Close the connections."""

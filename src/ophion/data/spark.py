@@ -53,7 +53,7 @@ class BlockRange(InputPartition):
 
 
 class Plan:
-    """The checked options of a read."""
+    """The checked options of one Spark read: source, dataset and block range."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         unknown = sorted({name.lower() for name in options} - {*_OPTIONS})

@@ -32,7 +32,7 @@ _MEBIBYTE: Final = 2**20
 _OVERHEAD_BYTES: Final = 256 * _MEBIBYTE
 """Additional memory in bytes, for thread stacks and for the columns that are read."""
 _NICENESS: Final = 10
-"""Niceness of this process, so that blocks have priority over queries."""
+"""Process niceness of the SQL server, so that block import in the node has priority over queries."""
 _THREADS: Final = 2
 _GRACE_S: Final = 5
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
@@ -116,7 +116,7 @@ class SqlServer:
 
 
 def shown(value: Any) -> Any:
-    """Convert a value to a JSON value without loss of precision."""
+    """Convert a value of a query result to a JSON value without loss of precision."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):

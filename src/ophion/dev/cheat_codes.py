@@ -1,4 +1,4 @@
-"""`DevNode`: the cheat codes of a development node."""
+"""`DevNode`: the operations of a development node that edit the chain (cheat codes): snapshots, time, mining, state."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Identity(Struct, frozen=True):
 
     preset: str | None = None
     instance_id: Hash32 = bytes(32)
-    """Random id of this run. Tools store their manifests under this id."""
+    """Random id of this run of the node. Tools such as Hardhat plugins store their manifests under this id."""
     client_version: str | None = None
 
 
@@ -196,7 +196,7 @@ class DevNode:
                 self.clock.increase(interval * (count - made))
 
     def preferences(self) -> BlockPreferences:
-        """Return the preferences for the next block."""
+        """Return the values that the block producer chooses for the next block."""
         return self._assembler.preferences()
 
     async def add_block(self, *transactions: Transaction) -> BuiltBlock:

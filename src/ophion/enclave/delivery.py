@@ -22,7 +22,7 @@ from ophion.errors import EnclaveError
 log = logging.getLogger(__name__)
 
 _PAGE: Final = 256
-"""Maximum number of outbox rows in flight at a time."""
+"""Maximum number of outbox rows that are pushed at a time without acknowledgement."""
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -100,8 +100,8 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # if the recipient has opened another connection, this task must go on: only one task at a time sends a
-                # recipient's outbox
+                # stop only if the recipient has no new connection: for a new connection no further task starts while
+                # this task runs
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:

@@ -233,7 +233,7 @@ class EmbeddedEnclave:
         return sum(one is not None and one[1] == group_id for one in self.open_many(fetched))
 
     def status(self) -> dict[str, Any]:
-        """Return keys, connected peers, groups and outbox."""
+        """Return enclave keys, connected peers, number of groups and sizes of the outboxes, for priv_status."""
         known = self.directory.known()
         return {
             "mode": "internal",

@@ -43,7 +43,7 @@ class DeliveryMode(StrEnum):
     ALL = "all"
     """Every recipient must have acknowledged the payload."""
     QUEUE = "queue"
-    """An offline recipient gets the payload later."""
+    """The payload must be stored. Recipients that are offline get the payload later from the outbox."""
 
 
 class Group(Struct, frozen=True):

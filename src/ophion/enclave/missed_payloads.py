@@ -56,7 +56,9 @@ class CatchUp:
         return fetched
 
     async def fetch_new(self, line: Line) -> None:
-        """Fetch payloads that a peer has received for this node's keys since the stored cursor of this peer."""
+        """Fetch payloads for this node's keys that arrived at a peer after the stored cursor, the position up to which
+        this node has read the peer's listing.
+        """
         for key in self._keys:
             row = self._store.row(CURSORS, line.identity + key)
             await self._fetch(line, key, 0 if row is None else int.from_bytes(row, "big"))

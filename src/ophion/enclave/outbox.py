@@ -42,7 +42,7 @@ class Outbox:
         return (OUTBOX, numbered(recipient, self._number), label.encode())
 
     def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, Label]]:
-        """Return the oldest outbox rows of a recipient."""
+        """Return the keys and ids of the oldest outbox rows of a recipient, at most `limit`."""
         return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:

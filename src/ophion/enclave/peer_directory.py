@@ -36,7 +36,7 @@ class Directory:
         return True
 
     def left(self, line: Line) -> None:
-        """Remove a closed connection."""
+        """Remove a closed connection from all its keys."""
         for key in [key for key, lines in self._lines.items() if line in lines]:
             self._lines[key].remove(line)
             if not self._lines[key]:

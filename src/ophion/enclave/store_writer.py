@@ -41,7 +41,7 @@ class _Waiter(NamedTuple):
 
 
 class StoreWriter:
-    """The enclave's only way to write to the database."""
+    """Writes the changes of the enclave to the database. All writes of the enclave use this class."""
 
     def __init__(self, store: Store, lanes: Lanes) -> None:
         self._store = store

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=2 * MAX_TEXT_BYTES, idle_timeout_s=120.0)
 _MAX_OPEN: Final = 1024
-"""Maximum number of concurrent requests."""
+"""Maximum number of concurrent requests on the port for tools."""
 _TIMEOUT_S: Final = 60.0
 _RAW: Final = b"application/octet-stream"
 _NOT_FOUND: Final = frozenset({"EnclavePayloadNotFound", "PrivacyGroupNotFound"})
@@ -40,7 +40,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class EnclaveApplication:
-    """Request handlers of the port for tools."""
+    """Handles the requests on the enclave's HTTP port for tools."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -199,7 +199,7 @@ class EnclaveApplication:
 def enclave_service(
     enclave: EmbeddedEnclave, host: str, port: int, hosts: tuple[str, ...], shared: SharedResources | None = None
 ) -> HttpService:
-    """Build the HTTP service for tools."""
+    """Build the HTTP service that offers the enclave's API to tools."""
     return HttpService(
         "Enclave service",
         host,

@@ -122,7 +122,7 @@ class HttpEnclaveLine:
             raise LineLost("the URL serves no key of another enclave")
 
     def close(self) -> None:
-        """Fail the pushes that are pending on this connection."""
+        """Close the connection. Its unfinished pushes fail with `LineLost`."""
         self.lost.set()
         self._enclave.directory.left(self)
         self._pushes.lose()
@@ -159,7 +159,7 @@ class HttpEnclaveLine:
     async def _ask(
         self, path: str, own: bytes, message: bytes, read: Callable[[bytes], T], other: bytes | None = None
     ) -> T:
-        """Send a request and open its response. Raises `LineLost` for any failure."""
+        """Send a sealed request and return the decrypted response. Raises `LineLost` for any failure."""
         keyring = self._enclave.keyring
         recipient = min(self.keys) if other is None else other
         try:
@@ -177,7 +177,7 @@ class HttpEnclaveLine:
 
 
 class HttpEnclavePeers:
-    """Keeps a connection to every URL while the node runs."""
+    """Keeps a connection to every URL of `--privacy-enclave-peers` while the node runs."""
 
     name = "distant enclaves"
 

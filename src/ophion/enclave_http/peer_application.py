@@ -52,7 +52,7 @@ Handler: TypeAlias = Callable[[bytes, bytes], Awaitable[bytes]]
 
 
 class PeerApplication:
-    """Request handlers of the port for enclaves."""
+    """Handles the requests of other enclaves on `--privacy-enclave-port`."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -64,7 +64,7 @@ class PeerApplication:
         loop: asyncio.AbstractEventLoop,
         tessera: TesseraPeers | None = None,
     ) -> None:
-        """Create the handlers. With `tessera`, they also serve enclaves of Tessera."""
+        """Create the request handlers. If `tessera` is given, enclaves of Tessera are served on the same port."""
         self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
         self._entropy = entropy

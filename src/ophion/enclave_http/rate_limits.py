@@ -11,7 +11,7 @@ from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock
 
 UNKNOWN_SENDERS: Final = b""
-"""Account of all senders that have not proven a key."""
+"""Key of the rate limit that all senders without a proven key share."""
 REQUEST_BYTES: Final = 16 * 1024
 """Bytes charged for each request in addition to its size, for computing the shared secret and for database lookups."""
 MEMBER_BYTES: Final = 4096
@@ -25,7 +25,7 @@ _BYTES_A_SECOND: Final = 4 * 1024 * 1024
 
 
 class RateExceeded(OphionError):
-    """The rate limit of a sender is used up."""
+    """Raised when the rate limit of a sender is used up."""
 
     transient = True
 

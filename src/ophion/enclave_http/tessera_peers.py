@@ -162,7 +162,7 @@ class TesseraLine:
         self._on_lost()
 
     def close(self) -> None:
-        """Fail the pushes that are pending on this connection."""
+        """Close the connection. Its unfinished pushes fail with `LineLost`."""
         self.is_lost = True
         self._enclave.directory.left(self)
         for push in tuple(self._pushes):

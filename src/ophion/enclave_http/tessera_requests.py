@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class TesseraRequests:
-    """Request handlers for enclaves of Tessera."""
+    """Handles the requests of Tessera enclaves."""
 
     def __init__(self, enclave: EmbeddedEnclave, peers: TesseraPeers, rates: SenderRates) -> None:
         self._enclave = enclave

@@ -1,4 +1,4 @@
-"""Options of the web interface."""
+"""Options of a node that serves the web interface."""
 
 from __future__ import annotations
 

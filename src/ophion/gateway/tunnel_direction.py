@@ -98,7 +98,7 @@ class TunnelDirection:
         self._write(data)
 
     def _settle(self) -> None:
-        """Pause or resume reading from the source."""
+        """Pause reading from the source while bytes are held or the other end does not read; resume it otherwise."""
         should_read = not (self._is_held or self._held or self._is_over)
         if should_read != self._is_reading and not self._source.is_closing():
             self._is_reading = should_read

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Network(Protocol):
-    """Measured parts of a node with peers."""
+    """The parts of a node with peers that metrics measure."""
 
     @property
     def eth(self) -> EthProtocol: ...

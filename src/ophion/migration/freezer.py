@@ -26,7 +26,7 @@ class FreezerTable:
         self._unpack: Any = None
         self._index: BinaryIO | None = None
         self.first = self.count = 0
-        """Number of the first item; `count` is the number after the last item."""
+        """Number of the first item in the table. `count` is one more than the number of the last item."""
         index = path / f"{name}.{self._kind}idx"
         if not index.is_file() or index.stat().st_size < _ENTRY_BYTES:
             return

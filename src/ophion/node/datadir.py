@@ -95,7 +95,7 @@ class DataConfig(Options):
 
     @property
     def key_file(self) -> Path:
-        """Return the path of the key file in use."""
+        """Return the path of the node's key file: the configured file, or `key` in the data path."""
         return self.node_private_key_file or self.data_path / "key"
 
 

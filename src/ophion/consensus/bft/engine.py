@@ -232,7 +232,7 @@ class BftEngine:
                 seals = self.validators.extra(header.header).seals
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
-                continue  # ignore the error here, because `verify` reports it
+                continue  # ignore malformed extra data here, because `verify` reports it
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
                 # stop at the limit, because a malicious peer can add any number of seals; `verify` checks the others
                 # one by one

@@ -21,7 +21,7 @@ class SentMessages:
         self._sent: set[_Statement] = set()
 
     def add(self, message: BftMessage) -> None:
-        """Record an own message."""
+        """Record a message that this validator has sent."""
         self._sent.add(_statement(message))
 
     def clear(self) -> None:

@@ -60,7 +60,7 @@ class Era(Struct, frozen=True):
 
 
 class BftSchedule:
-    """Parameters by block, for one network."""
+    """Consensus parameters by block number, for one IBFT 2.0 or QBFT network."""
 
     def __init__(self, spec: ChainSpec) -> None:
         self._spec = spec

@@ -33,7 +33,9 @@ from ophion.primitives.hexcodec import data
 from ophion.runtime.blocking_json_rpc import Call, Failure
 
 Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
-"""Address, slot and block number. A part that does not apply is None."""
+"""Key of a value to fetch: an account (address), a storage slot (address and slot) or a block hash (block number). The
+other parts are None.
+"""
 
 MAX_ROUNDS = 8
 """Maximum number of trial runs of a call. After these runs, the call runs with blocking fetches."""
@@ -44,7 +46,7 @@ request.
 _GATHER_S = 0.002
 """Seconds to collect keys before they are requested from the source."""
 _WAITING_THREADS = ("write", "build", "fork")
-"""Names of threads that may wait for the source."""
+"""Name prefixes of the threads in which a read may wait for the source."""
 _GUESSED_SLOTS = tuple(number.to_bytes(32, "big") for number in range(8))
 """Slots that are fetched together with a contract's account, because most contracts have their first
 variables there.
@@ -109,7 +111,7 @@ class Fork:
         self._is_verified = False
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Run a blocking job in a thread of the fork."""
+        """Run a job that waits for the source, in a worker thread of the fork."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, job)
 
     # --- state ----------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class Fork:
         return True
 
     def load_wanted(self) -> None:
-        """Fetch the keys that failed reads have noted."""
+        """Fetch the values whose keys failed reads have recorded (`NotFetched`)."""
         self.load(())
 
     def load(self, keys: Iterable[Key], call: dict[str, Any] | None = None) -> None:
@@ -226,7 +228,7 @@ class Fork:
             self._responses[key.encode()] = answer
 
     def nonce(self, address: bytes) -> int:
-        """Return the nonce of a fetched account."""
+        """Return the nonce of an account that is already fetched."""
         return self._nonces.get(address, 0)
 
     def prefetch(self, run: Callable[[], object], call: dict[str, Any]) -> None:

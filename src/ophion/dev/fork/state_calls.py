@@ -50,7 +50,7 @@ class Answers:
 
 
 class StateCalls:
-    """Fetches keys of the state after one block."""
+    """Fetches accounts, slots and block hashes of the state after one block."""
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
@@ -63,7 +63,7 @@ class StateCalls:
         state: ForkState,
         extra: list[Call],
     ) -> Answers:
-        """Fetch keys. `extra` calls are sent in the same request."""
+        """Fetch the values of `keys`. The calls in `extra` are sent in the same request."""
         owners: dict[str, list[str]] = {}
         numbers = []
         for address, slot, number in keys:

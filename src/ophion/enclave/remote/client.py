@@ -107,7 +107,7 @@ class RemoteEnclave:
         return 0
 
     def status(self) -> dict[str, Any]:
-        """Return the URL of the enclave and whether it answers."""
+        """Return the URL of the remote enclave and whether it answers, for priv_status."""
         return {
             "mode": "external",
             "url": self._client.url,

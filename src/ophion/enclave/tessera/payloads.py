@@ -30,13 +30,13 @@ class TesseraPayload(Struct, frozen=True):
     nonce: bytes
     box_nonce: bytes
     boxes: tuple[bytes, ...]
-    """The symmetric key of the payload, sealed for each recipient."""
+    """The symmetric key of the payload, encrypted once for each recipient."""
     recipients: tuple[bytes, ...]
     """Enclave keys of the recipients, in the order of `boxes`; empty if the enclave has not sent these keys."""
 
 
 def encode_payload(payload: TesseraPayload, group_id: bytes) -> bytes:
-    """Encode a payload of a group in the binary encoding."""
+    """Encode a payload and the id of its group in Tessera's binary encoding."""
     head = encode_field(payload.sender) + encode_field(payload.ciphertext) + encode_field(payload.nonce)
     boxes = encode_fields(payload.boxes) + encode_field(payload.box_nonce) + encode_fields(payload.recipients)
     no_affected_contracts = encode_number(0)
@@ -68,7 +68,7 @@ def checked(payload: TesseraPayload) -> TesseraPayload:
 
 
 def _decode_cbor(data: bytes) -> TesseraPayload:
-    """Decode the CBOR map. Keys of the map that only GoQuorum uses are ignored."""
+    """Decode a payload from a CBOR map. Keys of the map that only GoQuorum uses are ignored."""
     content = decode_cbor(data)
     return checked(
         TesseraPayload(

@@ -30,7 +30,7 @@ MARKER: Final = "marker.manifest."
 
 
 class TableFile(Struct, frozen=True):
-    """A live table, with its lowest and highest user key."""
+    """A sorted table that is in use, with its lowest and highest user key."""
 
     number: int
     smallest: bytes
@@ -38,7 +38,7 @@ class TableFile(Struct, frozen=True):
 
 
 class Manifest(Struct):
-    """The latest state of a database that a manifest describes."""
+    """The latest state of a database, as its manifest describes it."""
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0

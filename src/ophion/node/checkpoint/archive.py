@@ -1,4 +1,4 @@
-"""A backup as one tar file, plain or compressed with gzip."""
+"""Writes and reads a backup as one tar file, plain or compressed with gzip."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class StoredHeaders:
         return block_hash, raw
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return a header, or None."""
+        """Return the canonical header with this hash, or None."""
         return self._load(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
@@ -81,7 +81,7 @@ class StoredHeaders:
         return ()
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Return None, because stored tallies are not trusted."""
+        """Return None, because the vote tallies in a downloaded database are not trusted."""
         return None
 
     def _read(self, block_hash: Hash32) -> HashedHeader | None:

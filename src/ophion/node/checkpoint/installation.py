@@ -30,7 +30,7 @@ _REPORT_S: Final = 5.0
 
 
 class _Reports:
-    """Logs progress every few seconds."""
+    """Callback that logs the progress of the verification every few seconds."""
 
     def __init__(self) -> None:
         self._due = time.monotonic() + _REPORT_S

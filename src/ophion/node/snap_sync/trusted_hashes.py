@@ -32,7 +32,7 @@ class TrustedHashes:
 
     @property
     def number(self) -> int | None:
-        """Number of the trusted block; None while it is unknown."""
+        """Number of the trusted block; None until a peer has sent the header with the trusted hash."""
         return self._number
 
     def hash_of(self, number: int) -> Hash32 | None:
