@@ -84,7 +84,9 @@ class Senders:
             self._turn = 0
 
     async def agree(self, node: JsonRpcConnection) -> None:
-        """Reset the nonces to the nonces on the chain. Then `sign` repeats refused transactions byte for byte."""
+        """Set the next nonce of each account to its nonce on the chain. For nonces of refused transactions, `sign` then
+        creates the same transactions again, byte for byte.
+        """
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 

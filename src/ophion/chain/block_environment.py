@@ -67,7 +67,8 @@ def block_env(
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs
-    # a header without the fields of Shanghai belongs to a network without blobs (consensus.md 8)
+    # a header without the withdrawals root of Shanghai belongs to a BFT network whose headers omit all later fields, so
+    # it has no blobs (consensus.md 8)
     has_blobs = header.withdrawals_root is not None
     excess_blob_gas = header.excess_blob_gas
     if overrides.blob_base_fee is not None and blobs is not None:

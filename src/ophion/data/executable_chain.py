@@ -15,7 +15,9 @@ class ExecutableChain:
     """A stored chain whose blocks can be executed again on their parent states."""
 
     def __init__(self, store: Store, genesis: Genesis, dataset: str) -> None:
-        """Open the chain. If the genesis belongs to another network, the error names `dataset`."""
+        """Open the chain in `store`. If `genesis` belongs to another network, the error message names `dataset`, the
+        dataset to read.
+        """
         try:
             self.chain = Chain.open(store, genesis, engine_for(genesis.spec))
         except GenesisError as error:

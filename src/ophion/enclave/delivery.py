@@ -100,8 +100,8 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # stop only if the recipient has no new connection: for a new connection no further task starts while
-                # this task runs
+                # while this task runs, no second task starts for the recipient; so stop only if the recipient has
+                # opened no new connection meanwhile
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:

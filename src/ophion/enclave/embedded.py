@@ -1,7 +1,7 @@
 """`EmbeddedEnclave`: the enclave in the process of the node.
 
     send      seal ─> commit, and push to the recipients ─> acknowledged, or in the outbox
-    take      open, validate and commit parcels from other enclaves; acknowledge after the commit
+    take      validate and commit payloads and groups of other enclaves; acknowledge after the commit
     receive   local lookup, without the network
 
 Payloads stay sealed in the database and are opened when they are read. Payloads are never logged.

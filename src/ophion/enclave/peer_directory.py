@@ -1,4 +1,4 @@
-"""`Directory`: connected enclaves by the keys that they have proven."""
+"""`Directory`: looks up connections to other enclaves by enclave key. A key counts after the peer has proven it."""
 
 from __future__ import annotations
 

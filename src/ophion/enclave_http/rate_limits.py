@@ -1,4 +1,6 @@
-"""`SenderRates`: rate limits of the port for enclaves. Known members have their own limit, all others share one."""
+"""`SenderRates`: rate limits of the enclave's HTTP port for other enclaves. Each sender with a known key has its own
+limit; all other senders share one limit.
+"""
 
 from __future__ import annotations
 

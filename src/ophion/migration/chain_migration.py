@@ -65,7 +65,8 @@ class ChainMigration:
             done = self._import(start, head.number, first)
             blocks += done.blocks
             transactions += done.transactions
-            if not done.blocks:  # the chain already has all these blocks, on a branch that lost the fork choice
+            # the database already has all blocks of the source, but on a branch that lost the fork choice
+            if not done.blocks:
                 break
         self._check_head(head)
         return Migrated(head, blocks, transactions, first)

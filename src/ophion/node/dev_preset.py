@@ -16,7 +16,8 @@ from ophion.node.config import NodeConfig
 from ophion.node.interface_options import CHEAT_CODES, ApiGroup
 from ophion.runtime.options import Given, Loaded, OptionSource, OptionSpec, load, read_flag, specs_of
 
-_GROUPS = [group for group in ApiGroup if group is not ApiGroup.SQL]  # queries of clients are never on by default
+# SQL queries of clients stay off unless the user enables them
+_GROUPS = [group for group in ApiGroup if group is not ApiGroup.SQL]
 _EVERY_GROUP = ",".join(group.name for group in _GROUPS)
 _GROUPS_WITHOUT_CHEATS = ",".join(group.name for group in _GROUPS if group not in CHEAT_CODES)
 _LOCAL_PAGES = ",".join(

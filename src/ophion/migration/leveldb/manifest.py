@@ -90,7 +90,7 @@ def _apply(manifest: Manifest, fields: FieldReader) -> None:
 def _table(tag: int, fields: FieldReader) -> TableFile:
     number = fields.number()
     if tag == _NEW_FILE_3:
-        fields.number()  # skip the number of the path
+        fields.number()  # skip the id of the directory that holds the table
     fields.number()  # skip the file size
     smallest = largest = b"\x00" * _TRAILER_BYTES
     has_points = tag != _NEW_FILE_5 or fields.take(1)[0] & _HAS_POINT_KEYS

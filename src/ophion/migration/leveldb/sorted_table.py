@@ -147,7 +147,7 @@ class SortedTable:
             return bytes(package.snappy.decompress_raw(data[:size]))
         if kind == _ZSTD:
             fields = FieldReader(data[:size])
-            fields.number()  # skip the size of the content
+            fields.number()  # skip the size of the uncompressed content
             return bytes(package.zstd.decompress(data[fields.position : size]))
         raise DecodeError(f"unknown compression {kind}", str(self._file.name))
 

@@ -2,7 +2,7 @@
 
     genesis    its hash is that of the genesis file
     headers    `header_chain`: hashes and seals, from the genesis validators on
-    rest       side blocks, older states, private data and values of the other node are deleted
+    rest       side blocks, older states, private data and settings of the other node are deleted
     contents   `Store.check`: bodies and receipts match the headers, all hashes of the head's state are right
 
 Stored vote tallies and total difficulties are not trusted: tallies are ignored, and total difficulties are computed
