@@ -109,7 +109,8 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self.keep)  # `begin` reads one header for each state that is kept
+        # `begin` takes long: it reads one header for each state that is kept
+        yield Step(False, begin, head - self.keep)
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states

@@ -158,5 +158,5 @@ def _with_voter(
 
 
 def _without_voter(votes: Mapping[Address, frozenset[Address]], voter: Address) -> dict[Address, frozenset[Address]]:
-    """Return the votes without the votes of a dropped validator."""
+    """Return a copy of the votes by target, without the votes that the removed validator `voter` has cast."""
     return {target: others for target, voters in votes.items() if (others := voters - {voter})}

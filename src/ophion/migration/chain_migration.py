@@ -30,7 +30,9 @@ class Migrated(Struct, frozen=True):
 
 
 class ChainMigration:
-    """Moves one chain. After an interruption, another `run` continues."""
+    """Imports the chain of one source. If a run is interrupted, the next run continues after the last imported
+    block.
+    """
 
     def __init__(
         self,

@@ -73,7 +73,9 @@ class Fork:
         self.point = point
         self.state = ForkState(point.number, self._on_missing)
         self.waits_always = False
-        """Whether every thread waits for the source. Chains without worker threads set this."""
+        """Whether a read of a missing value waits for the source in every thread, instead of raising `NotFetched`.
+        Chains without worker threads set this flag.
+        """
         self._cache: ForkCache | None = None
         self._responses: dict[bytes, Any] = {}
         self._nonces: dict[bytes, int] = {}
