@@ -1,4 +1,4 @@
-"""Addresses as text and bytes."""
+"""Converts addresses between text with checksum (EIP-55) and bytes."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ from ophion.errors import OphionError
 
 
 class ArtifactError(OphionError):
-    """Raised when a compiled contract cannot be used."""
+    """Raised when the file or object of a compiled contract is missing, malformed, or lacks ABI or bytecode."""
 
 
 class Artifact(Struct, frozen=True):
-    """A compiled contract."""
+    """A compiled contract: name, ABI and bytecode."""
 
     name: str
     abi: Abi
@@ -99,7 +99,9 @@ _NOT_ARTIFACTS = (".dbg.json", ".metadata.json")
 
 
 class ArtifactFolder(Mapping[str, Artifact]):
-    """Artifacts in folders, by contract name. A file is read when its contract is used."""
+    """Compiled contracts by contract name, from the files in some folders. A file is read when its contract is first
+    used.
+    """
 
     def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
         self._paths: dict[str, Path] = {}

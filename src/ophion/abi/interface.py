@@ -89,7 +89,7 @@ class Function:
         return f"<function {self.signature}>"
 
     def encode(self, values: Sequence[Any]) -> bytes:
-        """Return the call data."""
+        """Encode a call of this function: the selector and the arguments."""
         return self.selector + self.inputs.encode(values)
 
     def decode_output(self, output: bytes) -> Any:
@@ -102,7 +102,7 @@ class Function:
         return values[0] if len(self.outputs.codecs) == 1 else values
 
     def decode_input(self, data: bytes) -> Sequence[Any]:
-        """Return the arguments of call data."""
+        """Decode call data. Returns the arguments."""
         values: Sequence[Any] = self.inputs.codec.decode(data[SELECTOR_BYTES:], 0)
         return values
 
@@ -126,13 +126,13 @@ class EventType:
         return f"<event {self.signature}>"
 
     def decode(self, topics: Sequence[bytes], data: bytes) -> dict[str, Any]:
-        """Return the arguments of a log by name."""
+        """Decode a log. Returns a dictionary from argument name to value."""
         names = [name or f"arg{position}" for position, name in enumerate(self.inputs.names)]
         return dict(zip(names, self.values(topics, data), strict=True))
 
     def values(self, topics: Sequence[bytes], data: bytes) -> list[Any]:
-        """Return the arguments of a log. For an indexed argument of a dynamic type, the value is its hash. Raises
-        `AbiError`.
+        """Decode a log. Returns the argument values in declared order. For an indexed argument of a dynamic type, the
+        value is its hash. Raises `AbiError`.
         """
         hashed = topics if self.is_anonymous else topics[1:]
         if len(hashed) != self.indexed_count:
@@ -221,7 +221,9 @@ class Abi:
         raise AbiError(f"'{name}' is ambiguous: name one of {', '.join(one.signature for one in several)}")
 
     def decode_log(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]] | None:
-        """Return name and arguments of a log; None if the interface does not declare the event."""
+        """Decode a log. Returns the event name and the arguments by name; None if the interface does not declare the
+        event.
+        """
         if not topics:
             return None
         event = self.by_topic.get((topics[0], len(topics) - 1))
@@ -263,7 +265,9 @@ _BUILT_IN = {one.selector: one for one in (_ERROR, _PANIC)}
 
 
 def decode_error(data: bytes, known: Iterable[Abi] = ()) -> DecodedError:
-    """Decode revert data with the errors of these interfaces and the built-in errors of Solidity."""
+    """Decode revert data. `known` are the interfaces whose custom errors are tried, besides Solidity's `Error` and
+    `Panic`.
+    """
     selector = data[:SELECTOR_BYTES]
     for table in (_BUILT_IN, *(one.errors for one in known)):
         error = table.get(selector)

@@ -45,7 +45,7 @@ class Step(Struct):
     mined_s: list[float] = field(default_factory=list)
     """Seconds from the scheduled time of a transaction until its block was seen, in sending order."""
     answer_s: list[float] = field(default_factory=list)
-    """Seconds until a request got its response."""
+    """Seconds from sending a request to its response, one value per request."""
     late_s: float = 0.0
     """Seconds by which the benchmark program was behind its schedule at the end."""
     drained_s: float | None = None
@@ -103,7 +103,7 @@ class Load:
         await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
-        # ignore a refused transaction that was mined, because an earlier step had sent it already
+        # do not count the refusal of a mined transaction: an earlier load step has already sent the same transaction
         step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
         if watch.is_waiting(refusals):
             self._senders.move_on()
@@ -189,11 +189,11 @@ class Watch:
         return len(self.due) - len(self.mined)
 
     def is_waiting(self, refusals: Mapping[str, str]) -> bool:
-        """Whether some accepted transactions are not mined yet."""
+        """Whether some accepted transactions are not mined yet. `refusals` maps refused transactions to error texts."""
         return self.missing > sum(hash not in self.mined for hash in refusals)
 
     async def begin(self) -> None:
-        """Start watching with the next block."""
+        """Start to watch: the next block is the first whose transactions are recorded."""
         self._next = int(await self._line.call("eth_blockNumber"), 16) + 1
 
     async def run(self) -> None:

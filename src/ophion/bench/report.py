@@ -1,4 +1,4 @@
-"""Results as text for the terminal, JSON for programs, and one HTML page."""
+"""Formats the results of a benchmark: text for the terminal, JSON for programs, and one HTML page."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def summary(found: Found, subject: Subject) -> str:
 
 
 def as_json(found: Found, subject: Subject) -> dict[str, Any]:
-    """Return all results as plain values."""
+    """Return all results of the benchmark as an object for JSON."""
     return {
         "url": subject.url,
         "client": subject.client,

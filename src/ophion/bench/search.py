@@ -34,10 +34,10 @@ class Found(Struct):
 
     steps: list[Step] = field(default_factory=list)
     best: Step | None = None
-    """The step with the highest sustained rate, or None."""
+    """The step with the highest sustained rate; None if the network sustained no rate."""
     limit: str = "No bottleneck found: the network sustained the highest allowed rate (--max-rate)."
     is_confirmed: bool = True
-    """Whether a long step confirmed the rate."""
+    """Whether a longer step confirmed the highest sustained rate."""
 
 
 class Search:
@@ -53,7 +53,7 @@ class Search:
         self._shape = SHAPES[0]
 
     async def find(self) -> Found:
-        """Return the highest rate, confirmed by a longer step."""
+        """Search for the highest sustained rate, then confirm it with a longer step."""
         good, bad = await self._raise()
         while bad is not None and good is not None and bad / good > _CLOSE and self._has_time():
             middle = (good * bad) ** 0.5

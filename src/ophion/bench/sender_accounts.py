@@ -20,7 +20,9 @@ from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 TRANSFER_GAS: Final = 21_000
 _SENDERS: Final = 128
 _GROUPS: Final = 4
-"""Number of account groups. After a lost transaction, the next group replaces the sender's group."""
+"""Number of account groups. When the network loses an accepted transaction, the benchmark continues with the next
+group.
+"""
 _RECEIVER: Final = bytes(18) + b"\xbe\x11"
 _FUNDING_LIMIT_S: Final = 60.0
 _TRANSFERS_EACH: Final = 100_000
@@ -53,7 +55,9 @@ class Senders:
 
     @classmethod
     async def make(cls, node: JsonRpcConnection, funder: PrivateKey | None, entropy: Entropy, clock: Clock) -> Senders:
-        """Create accounts that can pay. Raises `CommandError` if transactions cost something and no funder is given."""
+        """Create accounts, and fund them if transactions cost something. Raises `CommandError` if funds are needed and
+        no funder is given.
+        """
         chain_id = int(await node.call("eth_chainId"), 16)
         price = int(await node.call("eth_gasPrice"), 16)
         keys = [PrivateKey(keccak256(entropy.token(32))) for _ in range(_SENDERS * _GROUPS)]
@@ -80,7 +84,9 @@ class Senders:
             self._turn = 0
 
     async def agree(self, node: JsonRpcConnection) -> None:
-        """Reset the nonces to the nonces on the chain. Then `sign` repeats refused transactions byte for byte."""
+        """Set the next nonce of each account to its nonce on the chain. For nonces of refused transactions, `sign` then
+        creates the same transactions again, byte for byte.
+        """
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 

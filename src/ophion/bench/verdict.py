@@ -25,7 +25,7 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def period_of(step: Step) -> float:
-    """Return the average seconds between blocks."""
+    """Return the average number of seconds between the blocks of a load step."""
     if len(step.blocks) < 2:
         return step.seconds
     return (step.blocks[-1].seen_s - step.blocks[0].seen_s) / (len(step.blocks) - 1)
@@ -47,7 +47,7 @@ def is_late(step: Step) -> bool:
 
 
 def limit_of(step: Step) -> str:
-    """Return the first bottleneck in one sentence."""
+    """Return one sentence that names the bottleneck of this load step."""
     if step.refused:
         words, count = step.refused.most_common(1)[0]
         return f"The node refused {count} of {step.sent} transactions: {words}"

@@ -17,8 +17,8 @@ MAX_BYTES: Final = MAX_ANCESTORS * HASH_LENGTH
 def ancestor_hashes(store: Store, header_of: Callable[[Hash32], HashedHeader | None], parent: HashedHeader) -> bytes:
     """Return the hashes of `parent` and of the blocks before it.
 
-    `header_of` also finds uncommitted headers. Once the walk reaches a canonical block, the remaining hashes come from
-    the store.
+    The function walks from header to parent header with `header_of`, which also finds uncommitted headers. When the
+    walk reaches a canonical block, the database returns all remaining hashes at once.
     """
     hashes = [parent.hash]
     cursor = parent

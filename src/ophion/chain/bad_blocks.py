@@ -34,7 +34,7 @@ class BadBlock(Struct, frozen=True):
 
     @property
     def error(self) -> InvalidBlock:
-        """Create the error to raise when the block arrives again."""
+        """Create the error that is raised when this bad block arrives again."""
         return self.kind(self.rule, self.got, self.expected, self.header.number, self.header.hash)
 
 

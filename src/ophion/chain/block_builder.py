@@ -105,7 +105,9 @@ class Builder:
 
 
 class DraftBlock:
-    """A block that takes transactions. Only one thread at a time may use the block, and it must be a worker thread."""
+    """A block under construction, to which transactions are added until it is complete. Only one thread at a time may
+    use the object, and it must be a worker thread.
+    """
 
     def __init__(self, chain: Chain, env: BlockEnv, block: OpenBlock) -> None:
         self._chain = chain
@@ -117,7 +119,7 @@ class DraftBlock:
         return self._block.take(candidates, deadline_s)
 
     def settle(self) -> None:
-        """Hash the changes so far, so that `complete` takes less time."""
+        """Hash the state changes of the transactions added so far, so that `complete` takes less time."""
         self._block.settle()
 
     def complete(self, draft: Header) -> BuiltBlock:
@@ -129,7 +131,7 @@ class DraftBlock:
 
 
 def _credits(chain: Chain, draft: Header) -> tuple[tuple[Withdrawal, ...] | None, Sequence[tuple[Address, int]]]:
-    """Return withdrawals and rewards of a block."""
+    """Return the withdrawals and the block rewards that are credited after the transactions of a block."""
     withdrawals = None if draft.withdrawals_root is None else ()
     return withdrawals, chain.engine.rewards(HashedHeader(draft, draft.parent_hash), ())
 

@@ -38,8 +38,8 @@ def chain_rules(
 ) -> ChainRules:
     """Return the part of the environment that all blocks of a network share.
 
-    With `is_relaxed` (development chains), senders may have code and a transaction's gas has no cap. For each of
-    `signatures`, ecrecover returns the given address.
+    With `is_relaxed` (development chains), senders may have code and a transaction's gas has no cap. `signatures` are
+    pairs of signature and address: ecrecover returns this address for the signature.
     """
     return ChainRules(
         chain_id=spec.chain_id,
@@ -67,7 +67,8 @@ def block_env(
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs
-    # a header without the fields of Shanghai belongs to a network without blobs (consensus.md 8)
+    # a header without the withdrawals root of Shanghai belongs to a BFT network whose headers omit all later fields, so
+    # it has no blobs (consensus.md 8)
     has_blobs = header.withdrawals_root is not None
     excess_blob_gas = header.excess_blob_gas
     if overrides.blob_base_fee is not None and blobs is not None:
@@ -93,8 +94,8 @@ def block_env(
 
 
 def excess_for_fee(fee: int, blobs: BlobParameters) -> int:
-    """Return the smallest excess blob gas whose blob base fee is at least `fee`. Calls that set a blob fee use this
-    value.
+    """Return the smallest excess blob gas whose blob base fee is at least `fee`. An `eth_call` that sets
+    `maxFeePerBlobGas` executes with this excess blob gas.
     """
     low, high = 0, 1
     while blob_base_fee(high, blobs.fee_fraction) < fee and high < 2**40:

@@ -55,7 +55,7 @@ class Staged(Struct, frozen=True):
     total_difficulty: int
     ommers: tuple[Header, ...]
     encoded: bytes | None = None
-    """The encoded header, if it is known."""
+    """The header as RLP; None if the header was not encoded before."""
 
     @property
     def tip(self) -> Tip:
@@ -69,7 +69,7 @@ class Batch(Struct, frozen=True):
     blocks: tuple[NewBlock, ...]
     checkpoints: tuple[tuple[str, bytes], ...]
     change: HeadChange | None
-    """Change of the head. None if the head stays."""
+    """Change of the chain head by this batch. None if the head stays the same."""
     before: Tip
     """The stored head before the batch is written."""
 
@@ -88,10 +88,10 @@ class ImportCore:
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
-        # `_tip` is the chain head after the batch that is being written; `chain.head` follows when the batch is
-        # published
+        # `_tip` is the head that the chain gets when the batch being written is committed; `chain.head` changes only
+        # when the batch is published
         self._tip = chain.tip
-        # `_best` is the chain head after all staged blocks are committed
+        # `_best` is the head that the chain gets when all staged blocks are committed
         self._best = chain.tip
         self._staged: dict[Hash32, Staged] = {}
         # `_writing` holds executed blocks that the writer thread stores now; some may be missing in the database
@@ -104,7 +104,7 @@ class ImportCore:
     # --- HeaderReader: committed blocks and staged ones ---
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return the header of a staged or committed block."""
+        """Return the header of a staged or committed block, or None."""
         staged = self._pending(block_hash)
         if staged is not None:
             return staged.header
@@ -118,16 +118,16 @@ class ImportCore:
         return self._staged.get(block_hash) or self._writing.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
-        """Return a committed header of the canonical chain."""
+        """Return the committed canonical header with this number, or None."""
         return self.chain.canonical(number)
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Return the total difficulty of a block."""
+        """Return the total difficulty of a staged or committed block, or None if the block is unknown."""
         staged = self._pending(block_hash)
         return staged.total_difficulty if staged is not None else self.chain.total_difficulty(block_hash)
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:
-        """Return the ommers of a block."""
+        """Return the ommers of a staged or committed block; empty if the block is unknown."""
         staged = self._pending(block_hash)
         return staged.ommers if staged is not None else self.chain.ommers(block_hash)
 
@@ -138,8 +138,8 @@ class ImportCore:
     # --- stage and commit ---
 
     def is_known(self, block_hash: Hash32) -> bool:
-        """Whether the block is committed or staged. A block above the head of a rewound development chain counts as
-        new.
+        """Whether the block is committed or staged. After a development chain was rewound, a block above its head
+        counts as unknown.
         """
         found = self.header(block_hash)
         return found is not None and not (self._has_rewound and found.number > self._best.header.number)
@@ -183,7 +183,8 @@ class ImportCore:
             (verify or self.chain.engine.verify)(header, parent, self, int(self._clock.now()))
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            # another block with this hash but valid seals may exist, because a BFT block hash does not cover the seals
+            # remember a bad block only if its hash covers the whole header: a BFT block hash does not cover the seals,
+            # so a block with the same hash and valid seals may exist
             if not error.transient and keccak256(header.header.encode()) == header.hash:
                 self.bad_blocks.add(header, body, located)
             raise located from error
@@ -328,12 +329,16 @@ class ImportCore:
                     yield checkpoint_key(header.hash), record
 
     def rewind(self, tip: Tip) -> None:
-        """Continue from another committed block. Development nodes call this after `Store.rewind`."""
+        """Make another committed block the head, on which the next block is staged. Development nodes call this after
+        `Store.rewind`.
+        """
         self._has_rewound = True
         self.move_to(tip)
 
     def move_to(self, tip: Tip) -> None:
-        """Continue from a new head that is already committed. Development nodes call this after `append_empty`."""
+        """Use a head that is already committed. Further blocks are staged on this head. Development nodes call this
+        after `append_empty`.
+        """
         self._tip = tip
         self.discard()
 

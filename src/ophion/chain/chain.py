@@ -84,7 +84,7 @@ class Chain:
 
     @property
     def head(self) -> HashedHeader:
-        """The last published head."""
+        """The head of the chain, as of the last published event."""
         return self._tip.header
 
     @property
@@ -95,16 +95,16 @@ class Chain:
     # --- HeaderReader: blocks of any branch ---
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return a committed header on any branch."""
+        """Return the committed header with this hash on any branch, or None."""
         return self._headers.get(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
-        """Return the canonical header with this number."""
+        """Return the committed canonical header with this number, or None."""
         block_hash = self.store.canonical_hash(number)
         return None if block_hash is None else self._headers.get(block_hash)
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Return the total difficulty of a committed block."""
+        """Return the total difficulty of a committed block, or None if the block is unknown."""
         return self.store.total_difficulty(block_hash)
 
     def ommers(self, block_hash: Hash32) -> Sequence[Header]:

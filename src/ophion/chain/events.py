@@ -15,7 +15,7 @@ from ophion.primitives.header import HashedHeader
 
 
 class ChainBlock(Struct, frozen=True):
-    """A committed block for listeners."""
+    """A block as listeners and the importer receive it: hashed header and decoded body."""
 
     header: HashedHeader
     body: Body
@@ -23,7 +23,7 @@ class ChainBlock(Struct, frozen=True):
 
 
 class Extended(Struct, frozen=True):
-    """Blocks have extended the canonical chain. They are listed oldest first."""
+    """Blocks have extended the canonical chain. `blocks` lists them, oldest first."""
 
     blocks: tuple[ChainBlock, ...]
 

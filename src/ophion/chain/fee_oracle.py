@@ -17,7 +17,7 @@ from ophion.runtime.thread_pools import Lanes
 
 _KEPT_REWARDS = 4096
 _KEPT_HISTORIES = 64
-"""Maximum number of cached histories. The cache empties when the head changes."""
+"""Maximum number of cached results of eth_feeHistory. The cache empties when the head changes."""
 _HORIZON_BLOCKS = 8
 """Number of blocks for which a suggested price stays valid, even if all blocks are empty and the base fee falls."""
 _FEW_BLOCKS = 32
@@ -28,11 +28,13 @@ _RLP_STRING = 0x80
 
 
 _HistoryKey: TypeAlias = tuple[int, Hash32, tuple[float, ...] | None, int, int, int | None]
-"""Key of a cached history: block count, newest block, percentiles, minimum prices of the node, next base fee."""
+"""Key of a cached fee history: block count, newest block, percentiles, minimum prices of the node, next base fee."""
 
 
 class FeeHistory(Struct):
-    """Prices of a range of blocks. Both lists of base fees have an additional entry for the block after the range."""
+    """Result of eth_feeHistory for a range of blocks. `base_fees` and `blob_base_fees` have an additional entry for the
+    block after the range.
+    """
 
     oldest: int
     base_fees: list[int]
@@ -98,10 +100,10 @@ class FeeOracle:
         return await self._lanes.read.run(lambda: self._samples.medians(head, number))
 
     async def fee_history(self, count: int, newest: HashedHeader, percentiles: Sequence[float] | None) -> FeeHistory:
-        """Return prices of `count` blocks (fewer near genesis) up to `newest`, a canonical block.
+        """Return fees of `count` blocks (fewer near genesis) up to `newest`, a canonical block.
 
-        Clients derive priority fees from a history that ends at the head, so its rewards are raised to the fee that the
-        pool requires. Older histories are exact.
+        If the range ends at the head, each reward is at least the priority fee that the pool requires, because clients
+        choose their priority fee from these rewards. In a range that ends earlier, the rewards are exact.
         """
         head = self._queries.head_hash
         if self._histories_head != head:

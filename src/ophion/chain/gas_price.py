@@ -1,8 +1,8 @@
 """Minimum prices of this node, and price statistics of recent blocks.
 
-`FeeFloor` holds the node's minimum prices. The miner methods change them; pool, builder and `FeeOracle` read them.
-Suggestions are medians over the transactions of the last hundred blocks (json-rpc.md 5.3, 7.1). Each block is read once
-and stored as counts by price. The medians are cached until the head changes.
+`FeeFloor` holds the node's minimum prices. The RPC methods `miner_*` change these prices; pool, block builder and
+`FeeOracle` read them. Suggestions are medians over the transactions of the last hundred blocks (json-rpc.md 5.3, 7.1).
+Each block is read once and stored as counts by price. The medians are cached until the head changes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class PriceSamples:
         self._answer: tuple[Hash32, tuple[int | None, int | None]] | None = None
 
     def is_warm(self, head: Hash32, number: int) -> bool:
-        """Whether `medians` needs to read at most two blocks."""
+        """Whether the cache is filled so far that `medians` needs to read at most two blocks."""
         if self._answer is not None and self._answer[0] == head:
             return True
         return sum(block not in self._known for block in self._sampled(number)) <= _INLINE_BLOCKS

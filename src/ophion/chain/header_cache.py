@@ -26,7 +26,7 @@ class HeaderCache:
         self._load = lru_cache(maxsize=_MAX_HEADERS)(self._read)
 
     def get(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return the header of a block on any branch."""
+        """Return the committed header with this hash on any branch, or None."""
         try:
             return self._load(block_hash)
         except KeyError:

@@ -41,7 +41,7 @@ Locate: TypeAlias = Callable[[int], str]
 
 
 class ImportProgress(Struct):
-    """Progress of an import."""
+    """Numbers of blocks that an import has processed so far."""
 
     blocks: int = 0
     """Number of imported blocks. Blocks that were known before do not count."""
@@ -63,7 +63,7 @@ class _Ready(Struct, frozen=True):
     block: ChainBlock | None
     number: int
     end: int
-    """Position in the source after the block."""
+    """Position in the source where the next block begins."""
 
 
 class _Chunk(Struct, frozen=True):
@@ -267,7 +267,7 @@ def _after_header(block: bytes) -> bytes:
 
 
 def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
-    """Yield prepared chunks in order, while a thread prepares further chunks."""
+    """Yield decoded chunks in order, while a thread decodes further chunks."""
     executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     pending: deque[Future[_Chunk]] = deque()
     try:

@@ -38,11 +38,11 @@ class Outcome(Enum):
     SIDE = "side"
     """The block is on a branch that is not the best."""
     KNOWN = "known"
-    """The block was known already."""
+    """The block was in the database already."""
 
 
 class Imported(Struct, frozen=True):
-    """Result for a block that is in the database."""
+    """Result of importing one block, which is now in the database."""
 
     header: HashedHeader
     outcome: Outcome
@@ -51,7 +51,7 @@ class Imported(Struct, frozen=True):
 
 
 class ImportedBatch(Struct, frozen=True):
-    """Result for several blocks that are in the database."""
+    """Result of importing several consecutive blocks in one batch."""
 
     count: int
     """Number of new blocks in the database."""

@@ -1,8 +1,8 @@
 """Deletes old states on a node that keeps only the states of recent blocks.
 
-A round removes the roots of old states, marks the trie nodes that the remaining states need, and deletes all other
-nodes (`Pruning` in the extension, decision 110). Marking visits every remaining node, so a round starts only after
-enough new nodes were written. The cost per written node is therefore constant for any size of the state.
+A pruning round removes the roots of old states, marks the trie nodes that the remaining states need, and deletes all
+other trie nodes (`Pruning` in the extension, decision 110). Marking visits every remaining node, so a round starts only
+after enough new nodes were written. The cost per written node is therefore constant for any size of the state.
 
 Clients see no difference: `Chain.state` refuses an old state even before it is deleted.
 """
@@ -40,7 +40,7 @@ _READ_A_STEP: Final = 1_000
 _SWEPT_A_STEP: Final = 1_500
 """Maximum number of nodes that one step deletes. A step takes one or two milliseconds and may delay a block."""
 _LOOKED_FOR: Final = 64
-"""Number of states that `has_dropped_states` samples along the chain."""
+"""Number of blocks, spread over the chain, for which `has_dropped_states` checks whether the state is stored."""
 _REST: Final = 4
 """Pause after a step, as a multiple of the step's duration. Other work gets four fifths of a core and of the writer."""
 
@@ -80,7 +80,9 @@ class PruningRounds:
     """Decides when a pruning round is due, and runs its steps."""
 
     def __init__(self, store: Store, keep: int) -> None:
-        """Create the rounds. The states of the head and of `keep` blocks before the head are kept."""
+        """Create the object that decides about pruning rounds. The states of the head and of `keep` blocks before the
+        head are kept.
+        """
         self._store = store
         store.write_changes()
         self.keep = keep
@@ -107,7 +109,8 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        yield Step(False, begin, head - self.keep)  # `begin` reads one header for each state that is kept
+        # `begin` takes long: it reads one header for each state that is kept
+        yield Step(False, begin, head - self.keep)
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states
@@ -136,9 +139,9 @@ class PruningRounds:
 def has_dropped_states(store: Store) -> bool:
     """Whether this database was ever used with a limited state history.
 
-    An interrupted round has removed only some roots, in no particular order, so the check samples roots along the
-    chain. The samples start at the first root that differs from the genesis root, because the genesis state is always
-    kept.
+    An interrupted pruning round has removed only some state roots, in no particular order. So the check looks for the
+    state roots of blocks that are spread over the chain. It starts at the first root that differs from the genesis
+    root, because the genesis state is always kept.
     """
     head = store.head()
     if head is None:

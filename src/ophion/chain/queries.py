@@ -124,12 +124,12 @@ class Queries:
         self._building: asyncio.Task[BlockView] | None = None
         """Task that builds the pending block."""
         self._has_begun = False
-        """Whether the current build has read the pool."""
+        """Whether the running build of the pending block has already read the pool."""
         self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
         self._set_head(chain.head)
         self.newest = LatestBlock(self.head_number, self.head_state)
-        """The head, for requests that the extension answers without Python."""
+        """Number and state of the head, for RPC requests that the Rust extension answers without Python."""
         chain.events.listen(self._on_chain_event)
 
     def _set_head(self, head: HashedHeader) -> None:
@@ -196,13 +196,13 @@ class Queries:
         return await self.pending() if ref is BlockTag.PENDING else self.view(ref)
 
     def total_difficulty(self, block: Hash32) -> int | None:
-        """Return the total difficulty of a block."""
+        """Return the total difficulty of an announced block, or None if the block is unknown."""
         return self.store.total_difficulty(block)
 
     # --- the block being built ------------------------------------------------------------------
 
     def serve_pending(self, build: Callable[[], Awaitable[BuiltBlock]]) -> None:
-        """Set the builder of the pending block."""
+        """Set the function that builds the pending block."""
         self._build_pending = build
 
     def forget_pending(self) -> None:
@@ -212,9 +212,9 @@ class Queries:
             self._building = None
 
     async def pending(self) -> BlockView:
-        """Return the block that would be built now. Concurrent callers share one build.
+        """Return the pending block, which is built from the current pool. Concurrent callers share one build.
 
-        At most one build runs and one build waits, however often the pool changes.
+        While one build runs, at most one further build waits, however often the pool changes.
         """
         if self.pending_now is not None:
             return self.pending_now
@@ -242,7 +242,9 @@ class Queries:
     # --- the next block -------------------------------------------------------------------------
 
     def next_block(self) -> NextBlock:
-        """Return header and environment of an empty next block. Prices and estimates use them."""
+        """Return header and environment of an empty block after the head. Gas price suggestions and gas estimates use
+        them.
+        """
         if self._next is None:
             preferences = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
             header = self.engine.prepare(self.head, preferences, self.chain)

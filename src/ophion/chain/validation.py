@@ -29,7 +29,7 @@ def check_belongs(header: Header, body: Body) -> None:
 
 
 def check_body(header: Header, body: Body, fork: Fork) -> None:
-    """Check the limits that apply to the body as a whole."""
+    """Check the blob gas of all transactions against the header, and the size of the block against its limit."""
     _same("blob gas used", body.blob_gas, header.blob_gas_used or 0)
     if fork.has(Milestone.OSAKA):
         size = len(body.encode_block(header.encode()))

@@ -21,7 +21,7 @@ from ophion.primitives.header import Header
 from ophion.primitives.types import Address
 
 RULES_KEY: Final = "rules"
-"""Key of the rules in a database."""
+"""Database key under which the rules are stored."""
 
 _GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
 _TRANSITIONS: Final = "transitions."
@@ -34,8 +34,8 @@ Value = int | str | bool | list[Any] | None
 
 
 class Rule(Struct, frozen=True):
-    """A value of a genesis file, and the first block number or timestamp that the value affects (None: no
-    block yet).
+    """A value of a genesis file, and the first block number or timestamp that the value affects (None if the value
+    affects no block yet).
     """
 
     value: Value
@@ -70,8 +70,8 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
     if head.number == 0:
         return
     stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
-    # compare all transitions. Compare another setting only if both records have it, because program versions record
-    # different settings.
+    # compare all transitions; compare another setting only if the stored and the given rules both contain it, because
+    # older program versions stored fewer settings
     names = [
         name
         for name in dict.fromkeys((*given, *stored))

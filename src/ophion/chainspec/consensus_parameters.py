@@ -63,7 +63,7 @@ class CliqueParameters(Struct, frozen=True):
     transitions: tuple[CliqueTransition, ...] = ()
 
     def period_at(self, number: int) -> int:
-        """Return the seconds between blocks at this block."""
+        """Return the minimum number of seconds between this block and its parent."""
         period = self.period_s
         for transition in self.transitions:
             if transition.block <= number and transition.period_s is not None:
@@ -71,7 +71,7 @@ class CliqueParameters(Struct, frozen=True):
         return period
 
     def creates_empty_blocks_at(self, number: int) -> bool:
-        """Whether the signer of this block may seal it without transactions."""
+        """Whether the signer of this block seals a block if no transactions are pending."""
         allowed = self.create_empty_blocks
         for transition in self.transitions:
             if transition.block <= number and transition.create_empty_blocks is not None:
@@ -285,7 +285,7 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
 
 
 def _by_block(transitions: list[Members]) -> list[Members]:
-    """Return the entries sorted by block. Raises an error if a block is missing, not positive or repeated."""
+    """Return the transitions sorted by block. Raises an error if a block is missing, not positive or repeated."""
     seen: set[int] = set()
     keyed: list[tuple[int, Members]] = []
     for entry in transitions:

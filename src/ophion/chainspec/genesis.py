@@ -68,7 +68,7 @@ class Genesis(Struct, frozen=True):
     """Warnings for the operator, for example about comments and unknown keys."""
 
     def header(self, state_root: Hash32) -> Header:
-        """Return the first header. Its fields depend on the forks active at its timestamp."""
+        """Return the genesis header. Its fields depend on the forks that are active at the genesis timestamp."""
         fork = self.spec.fork_at(0, self.timestamp, self.difficulty == 0 and _merges(self.spec))
         is_cancun = fork.has(Milestone.CANCUN)
         return Header(
@@ -266,7 +266,7 @@ def _word(value: Any) -> Hash32 | None:
 
 
 def check_stored(given: Hash32, stored: Hash32) -> None:
-    """Raise an error if a genesis differs from the genesis block of the database."""
+    """Raise an error if the genesis hash `given` differs from `stored`, the genesis hash in the database."""
     if given != stored:
         raise GenesisError(
             "Supplied genesis block does not match stored chain data. "

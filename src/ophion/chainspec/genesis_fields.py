@@ -162,11 +162,11 @@ class Members:
         return own + [path for child in self._children.values() for path in child.unknown()]
 
     def path(self, name: str) -> str:
-        """Return the path of a key."""
+        """Return the path of a key from the root of the genesis file, for error messages."""
         return f"{self._path}.{name}" if self._path else name
 
     def invalid(self, name: str, value: Any, reason: str = "") -> GenesisError:
-        """Return the error for an invalid key."""
+        """Return the error for a key whose value is invalid. `reason` says why."""
         where = self.path(name)
         because = f" ({reason})" if reason else ""
         return GenesisError(f"Invalid {where} in genesis block configuration: {_shown(value)}{because}", where)
@@ -207,14 +207,14 @@ class Members:
         return self._children[key]
 
     def number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """Read a JSON number or text. Text is hexadecimal after 0x, otherwise decimal."""
+        """Read the number under a key: a JSON number, or text that is hexadecimal after 0x and otherwise decimal."""
         value = self.get(name)
         if value is None:
             return None
         return self._bounded(name, value, as_number(value), bits, minimum)
 
     def hex_number(self, name: str, bits: int = 64) -> int | None:
-        """Read a JSON number, or hexadecimal text with optional 0x."""
+        """Read the number under a key: a JSON number, or hexadecimal text with optional 0x."""
         value = self.get(name)
         if value is None:
             return None
@@ -226,7 +226,7 @@ class Members:
         return self._bounded(name, value, number, bits, 0)
 
     def plain_number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:
-        """Read a JSON number. Text is an error; fork activations are always numbers."""
+        """Read the number under a key. Only a JSON number is accepted, because fork activations are never text."""
         value = self.get(name)
         if value is None:
             return None
@@ -235,7 +235,7 @@ class Members:
         return self._bounded(name, value, as_number(value), bits, minimum)
 
     def flag(self, name: str) -> bool:
-        """Read true or false. An absent key is false."""
+        """Read the value true or false under a key. An absent key counts as false."""
         value = self.get(name)
         if value is None:
             return False
@@ -253,7 +253,7 @@ class Members:
         return value
 
     def data(self, name: str, size: int | None = None) -> bytes | None:
-        """Read hexadecimal bytes with optional 0x."""
+        """Read the hexadecimal bytes under a key, with optional 0x. With `size`, any other length is an error."""
         value = self.get(name)
         if value is None:
             return None
@@ -265,7 +265,7 @@ class Members:
             raise self.invalid(name, value, error.problem) from error
 
     def address(self, name: str) -> Address | None:
-        """Read an address. Blank text counts as absent."""
+        """Read the address under a key. Blank text counts as an absent key."""
         value = self.get(name)
         if isinstance(value, str) and not value.strip():
             return None

@@ -297,7 +297,7 @@ def _check_migration(config: Members, spec: ChainSpec) -> None:
 
 
 def _unfolded(value: Any) -> Any:
-    """Return the JSON value with the original keys."""
+    """Return a JSON value whose keys have their original spelling instead of lower case."""
     if isinstance(value, Folded):
         return {value.spelling[key]: _unfolded(member) for key, member in value.items()}
     if isinstance(value, list):

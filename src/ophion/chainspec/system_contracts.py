@@ -15,7 +15,7 @@ from ophion.primitives.types import Address
 
 
 class SystemContract(Struct, frozen=True):
-    """A contract at a fixed address."""
+    """A system contract: its purpose, the first fork that calls it, its fixed address and its code."""
 
     purpose: str
     since: Milestone

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Basics(Options):
-    """General."""
+    """General: help, version and configuration file of every command."""
 
     help: bool = option(
         "--help", "-h", default=False, metavar="", help="Show this help, or the help of the command, and exit."

@@ -32,7 +32,7 @@ _DRAIN_S: Final = 20.0
 
 
 class BenchOptions(Options):
-    """Options."""
+    """Options: the node, time limit and report of `ophion bench`."""
 
     url: str = option(
         "--rpc", metavar="URL", parse=read_url("http", "https"), help="JSON-RPC of a node of the network."
@@ -112,7 +112,7 @@ async def _client(node: JsonRpcConnection) -> str:
     """Return the client version of the node."""
     try:
         return str(await node.call("web3_clientVersion"))
-    except CommandError:  # the node may not serve the API group WEB3
+    except CommandError:  # the node does not serve web3_clientVersion if its API group WEB3 is off
         return "a node of unknown version"
 
 

@@ -38,7 +38,7 @@ class BlockFormat(Enum):
 
 
 class BlockImportOptions(Options):
-    """Options."""
+    """Options: files, range and checks of `ophion blocks import`."""
 
     files: tuple[Path, ...] = option("--from", help="File of blocks; may be given several times.")
     skip_pow: bool = option(
@@ -161,7 +161,7 @@ def _head(chain: Chain) -> str:
 
 
 class BlockExportOptions(Options):
-    """Options."""
+    """Options: the file and block range of `ophion blocks export`."""
 
     target: Path = option("--to", help="File to write.")
     start_block: int | None = option(

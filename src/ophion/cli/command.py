@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Options)
 
 
 class CommandSession(Struct, frozen=True):
-    """One run of a command, with global options, arguments and warnings."""
+    """The input of one run of a command: global options, arguments and warnings."""
 
     settings: Loaded[Any]
     """The global configuration of the node."""
@@ -29,7 +29,7 @@ class CommandSession(Struct, frozen=True):
     """Errors in the global options. Only commands with `reports_problems` receive them."""
 
     def part(self, cls: type[T]) -> T:
-        """Return one part of the global configuration. Raises `ConfigError` for problems of that part."""
+        """Return the section `cls` of the node's configuration. Raises `ConfigError` for problems in this section."""
         part = part_of(self.settings.config, cls)
         if problems := problems_of(part):
             raise ConfigError(problems)
@@ -37,7 +37,7 @@ class CommandSession(Struct, frozen=True):
 
 
 class NoOptions(Options):
-    """The options of a command without options."""
+    """Option class of a command that has no options."""
 
 
 class Command(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Command(Struct, frozen=True):
     options: type[Options] = NoOptions
     """Configuration class of the command's own options."""
     uses: tuple[type[Options], ...] = ()
-    """Parts of the global configuration that the help of the command shows."""
+    """Sections of the node's configuration that the help of the command shows."""
     words: str | None = None
     """Placeholder of the arguments in the help. None if the command has no arguments."""
     examples: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ _MAX_CLOCK_AHEAD_S: Final = 1e12
 
 
 class ReportedValidator(Struct, frozen=True):
-    """One validator as the remote node sees it."""
+    """Status of one validator, as a remote node reports it."""
 
     address: str
     clock_ahead_s: float | None
@@ -21,7 +21,9 @@ class ReportedValidator(Struct, frozen=True):
 
 
 class ReportedConsensus(Struct, frozen=True):
-    """The result of `qbft_getStatus` or `ibft_getStatus`. Every text is safe to print."""
+    """The result of `qbft_getStatus` or `ibft_getStatus` of a remote node. All texts are checked, so they are safe to
+    print.
+    """
 
     phase: str
     quorum: int

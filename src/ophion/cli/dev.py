@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DevOptions(Options):
-    """Options."""
+    """Options: short names of `ophion dev` for options of a development node."""
 
     print_command: bool = option("--print-command", default=False, help="Show the equivalent command line and exit.")
     preset: DevPreset | None = option(
@@ -142,7 +142,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
     if options.print_command:
         print(command_line(loaded.given.values()))
         return 0
-    # suppress this warning, because the preset and not the user causes it
+    # omit the warning about API group PERM without permissioning, because the preset and not the user enables PERM
     unexpected = (warning for warning in warnings_of(loaded) if warning != PERM_WITHOUT_PERMISSIONS)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)

@@ -28,7 +28,7 @@ _STATUS: Final = ("qbft_getStatus", "ibft_getStatus")
 
 
 class DoctorOptions(Options):
-    """Options."""
+    """Options: the nodes that `ophion doctor` checks."""
 
     urls: tuple[str, ...] = option(
         "--rpc",
@@ -170,7 +170,7 @@ def _about_validators(online: Sequence[CheckedNode]) -> Iterator[str]:
 
 
 def _advice(online: Sequence[CheckedNode]) -> Iterator[str]:
-    """Yield what each validator of a stalled network waits for, with advice for the operator."""
+    """Yield lines for the operator of a stalled network: what each validator waits for, and advice."""
     statuses = [(node, node.status) for node in online if node.status is not None]
     if not statuses:
         yield (

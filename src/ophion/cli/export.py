@@ -59,7 +59,7 @@ def _number_form(text: str) -> str:
 
 
 class ExportOptions(Options):
-    """Options."""
+    """Options: source, target, blocks and row filters of `ophion export`."""
 
     target: str = option("--to", metavar="DIRECTORY|URL", help="Directory to write, or a URL that fsspec knows.")
     datasets: tuple[str, ...] = option(
@@ -158,7 +158,7 @@ def _run(options: ExportOptions, session: CommandSession, file_format: FileForma
         if file_format is not FileFormat.PARQUET or any(reader.table_read(one) is None for one in datasets):
             require("pyarrow.parquet")
         code = _export(options, file_format, reader, datasets)
-    # the interpreter then ends without a scan of all objects
+    # exempt all objects from the garbage collection at exit, so that the interpreter ends faster
     settle_down()
     return code
 

@@ -1,4 +1,4 @@
-"""Usage lines and help texts."""
+"""Formats the usage lines and help texts of commands."""
 
 from __future__ import annotations
 

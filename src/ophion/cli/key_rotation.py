@@ -21,7 +21,7 @@ _BLOCKS_PER_VALIDATOR: Final = 4
 
 
 class RotationOptions(Options):
-    """Options."""
+    """Options: nodes, old key and new key of `ophion keys check-rotation`."""
 
     urls: tuple[str, ...] = option(
         "--rpc",

@@ -18,7 +18,7 @@ _MIN_SCRYPT_N = 1 << 12
 
 
 class PasswordOptions(Options):
-    """Options."""
+    """Options: password file of `ophion keys`."""
 
     password_file: Path | None = option(
         "--password-file",
@@ -28,7 +28,7 @@ class PasswordOptions(Options):
 
 
 class EncryptOptions(PasswordOptions):
-    """Options."""
+    """Options: target file and scrypt cost of `ophion keys encrypt`."""
 
     target: Path = option("--to", help="File to write; it must not exist.")
     scrypt_n: int = option(
@@ -39,7 +39,7 @@ class EncryptOptions(PasswordOptions):
 
 
 class DecryptOptions(PasswordOptions):
-    """Options."""
+    """Options: target file of `ophion keys decrypt`."""
 
     target: Path = option("--to", help="File to write; it must not exist. It holds the key in the clear.")
 

@@ -69,7 +69,7 @@ def _prepare_streams() -> None:
 
 
 def _is_of_output(error: OSError) -> bool:
-    """Whether an error concerns standard output. An error of any other file has a file name."""
+    """Whether an error is a failed write to standard output. Errors of all other files contain a file name."""
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -79,7 +79,7 @@ def _abandon_output() -> None:
 
 
 class _Misused(ConfigError):
-    """The command line is invalid. The error is shown with the usage line."""
+    """Raised when the command line is invalid. The error is printed together with the usage line."""
 
     def __init__(self, problems: Sequence[str], usage_line: str) -> None:
         super().__init__(problems)
@@ -136,7 +136,8 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(escape_text(str(error)), file=sys.stderr)
         return EXIT_FAILURE
     if isinstance(error, OSError) and error.filename is not None:
-        # the system error names a file, which may be missing, not permitted, or have too long a name
+        # the operating system refused the file in `filename`: it may be missing, or a permission is missing, or its
+        # name is too long
         if not with_traceback:
             print(f"Unable to use {error.filename}: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE
@@ -162,7 +163,9 @@ def _has_current_directory() -> bool:
 
 
 def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether --logging is DEBUG or more verbose. Reads argv directly, because parsing the options may have failed."""
+    """Whether the command line sets --logging to DEBUG or a more verbose level. Reads argv directly, because parsing
+    the options may have failed.
+    """
     level = next((environ[f"{prefix}LOGGING"] for prefix in PREFIXES if f"{prefix}LOGGING" in environ), "")
     if match := re.search(r"(?:^|\0)(?:--logging|-l)[=\0]?([A-Za-z]+)(?:\0|$)", "\0".join(tokens)):
         level = match.group(1)

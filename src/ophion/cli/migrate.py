@@ -39,7 +39,7 @@ _ONE_SOURCE: Final = "Give one source: --from-besu=DIR, --from-geth=DIR, --from-
 
 
 class MigrateOptions(Options):
-    """Options."""
+    """Options: source and comparison of `ophion migrate`."""
 
     besu: Path | None = option("--from-besu", default=None, metavar="DIRECTORY", help="Data path of a stopped Besu.")
     geth: Path | None = option(

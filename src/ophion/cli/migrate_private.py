@@ -27,7 +27,7 @@ from ophion.runtime.options import Options, option, problems_of
 
 
 class PrivateOptions(Options):
-    """Options."""
+    """Options: old enclave and compared nodes of `ophion migrate private`."""
 
     tessera: Path | None = option(
         "--from-tessera",

@@ -21,7 +21,7 @@ from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 _TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.2
 _UNKNOWN_METHOD_CODES: Final = (-32601, -32604)
-"""Errors for a method that a node does not know or does not offer."""
+"""JSON-RPC error codes for a method that a node does not know or does not offer."""
 
 
 class UnknownMethod(CommandError):
@@ -45,7 +45,9 @@ class RpcNode:
         return found
 
     def reading(self, subject: str) -> AbstractContextManager[None]:
-        """Turn a reply with an unexpected structure into an error that names the node."""
+        """Return a context manager. In its block, a reply with an unexpected structure raises an error that names the
+        node.
+        """
         return self._rpc.reading(subject)
 
     def call(self, to: Address, data: bytes) -> bytes:
@@ -82,7 +84,7 @@ class RpcNode:
 
 
 class NodeOptions(Options):
-    """Options."""
+    """Options: URL and token of the node that a command calls over JSON-RPC."""
 
     rpc: str = option(
         "--rpc",

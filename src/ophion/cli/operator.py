@@ -46,7 +46,7 @@ def _file_name(text: str) -> str:
 
 
 class GenerateOptions(Options):
-    """Options."""
+    """Options: input and output files of `ophion operator generate-blockchain-config`."""
 
     config_file: Path = option("--config-file", help="JSON file that describes the network.")
     target: Path = option("--to", help="Directory to write to; absent or empty.", metavar="DIRECTORY")

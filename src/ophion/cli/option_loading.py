@@ -97,7 +97,9 @@ def read_sources(
 
 
 def _first_of_each(given: list[Given], translated: Iterable[Given]) -> list[Given]:
-    """Add translated Besu settings. A setting under Ophion's own name in the same source has priority."""
+    """Add translated Besu settings. If the same source (flags, environment or file) also sets Ophion's own option,
+    Ophion's option has priority.
+    """
     present = {(item.spec.path, item.source) for item in given}
     return [*given, *(item for item in translated if (item.spec.path, item.source) not in present)]
 

@@ -16,7 +16,7 @@ _MAX_BYTES = 72
 
 
 class HashOptions(Options):
-    """Options."""
+    """Options: the password that `ophion password hash` hashes."""
 
     password: str | None = option(
         "--password",

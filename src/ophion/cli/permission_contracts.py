@@ -29,7 +29,9 @@ _MAX_MEMBERS: Final = 100_000
 
 
 class RulesContracts:
-    """The registered contracts: ingress, rules and administration."""
+    """The permission contracts of a network: the ingress contracts, and the rules and administration contracts that are
+    registered there.
+    """
 
     def __init__(self, node: RpcNode, accounts: Address = ACCOUNT_INGRESS, nodes: Address = NODE_INGRESS) -> None:
         self.node = node

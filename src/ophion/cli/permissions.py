@@ -29,7 +29,7 @@ from ophion.runtime.options import Options, at_least, between, option, read_addr
 
 
 class GenesisOptions(Options):
-    """Options."""
+    """Options: administrators, files and first entries of `ophion permissions genesis`."""
 
     admins: tuple[Address, ...] = option(
         "--admin", parse=read_address, metavar="ADDRESS", help="Accounts that may change the rules, with commas."
@@ -63,7 +63,7 @@ class GenesisOptions(Options):
 
 
 class NetworkOptions(NodeOptions):
-    """Options."""
+    """Options: addresses of the permission contracts for `ophion permissions`."""
 
     accounts_contract: Address = option(
         "--accounts-contract",
@@ -82,7 +82,7 @@ class NetworkOptions(NodeOptions):
 
 
 class ChangeOptions(NetworkOptions):
-    """Options."""
+    """Options: key file and checks of `ophion permissions` commands that send transactions."""
 
     key_file: Path | None = option(
         "--key-file", default=None, help="Private key of an administrator, who pays the gas."
@@ -199,7 +199,8 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
         accounts = [f"0x{item.hex()}" for item in items if not isinstance(item, Enode)]
         change: object = [{"to": f"0x{step.to.hex()}", "data": f"0x{step.data.hex()}"} for step in steps]
         if any(node.host for node in nodes):
-            # a call with a host name names no address, so the node resolves the URL
+            # the contract call contains a host name instead of an IP address; pass the URL, so that the node resolves
+            # the host name
             kinds = ((f"{verb}Nodes", [node.url for node in nodes]), (f"{verb}Accounts", accounts))
             change = {name: [one for one in texts if one in changed] for name, texts in kinds}
         _dry_run(options, contracts.node, change)
@@ -225,7 +226,7 @@ def _dry_run(options: ChangeOptions, node: RpcNode, change: object) -> None:
 
 
 def _stop_unknown(options: ChangeOptions, why: str) -> None:
-    """Raise an error because the consequences of a change are unknown, unless --force is set."""
+    """Raise an error, unless --force is set, because the dry run could not determine the consequences of a change."""
     if not options.is_dry and not options.is_forced:
         raise CommandError(
             f"Nothing was changed: the consequences are unknown ({why}). --force makes the change all the same."

@@ -48,7 +48,7 @@ def _validator(text: str) -> str:
 
 
 class PlanOptions(Options):
-    """Options."""
+    """Options: nodes and genesis files of `ophion operator plan-migration`."""
 
     genesis_file: Path = option("--genesis-file", help="The genesis file of the network: the current or the new one.")
     urls: tuple[str, ...] = option(
@@ -222,7 +222,7 @@ def _instructions(
     head: int,
     first: int,
 ) -> Iterator[str]:
-    """Yield the lines of the plan."""
+    """Yield the lines of the migration plan: what each operator does, and until when."""
     spec, now = genesis.spec, SystemClock().now()
     period_s = _period_s(spec)
 
@@ -254,7 +254,7 @@ def _instructions(
 
 
 def _report(nodes: Sequence[PlannedNode], first: int) -> int:
-    """Report which nodes have the new rules."""
+    """Print which nodes already use the genesis file with the migration. Returns the exit code."""
     for line in migration_lines([(node.url, node.height, node.migration) for node in nodes]):
         print(line)
     waiting = [node.url for node in nodes if node.migration.block != first]

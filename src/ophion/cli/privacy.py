@@ -37,7 +37,7 @@ _MAX_DAMAGED: Final = 1_000_000
 
 
 def read_key(text: str) -> bytes:
-    """Read a key or a group id in base64."""
+    """Decode an enclave key or a group id from base64."""
     try:
         return encoding.read_key(text)
     except ValueError:
@@ -52,7 +52,7 @@ def _read_data(text: str) -> bytes:
 
 
 class SendOptions(NodeOptions):
-    """Options."""
+    """Options: sender, recipients and content of `ophion privacy send`."""
 
     key_file: Path = option("--key-file", help="Private key of the account that sends.")
     private_for: tuple[bytes, ...] = option(
@@ -74,7 +74,7 @@ class SendOptions(NodeOptions):
 
 
 class CallOptions(NodeOptions):
-    """Options."""
+    """Options: group and call data of `ophion privacy call`."""
 
     group: bytes = option("--group", parse=read_key, metavar="ID", help="Id of the group whose state the call reads.")
     to: Address = option("--to", parse=read_address, metavar="ADDRESS", help="Address of the contract.")
@@ -82,7 +82,7 @@ class CallOptions(NodeOptions):
 
 
 def status(options: NodeOptions, session: CommandSession) -> int:
-    """Print keys, peers, groups and outbox of the enclave of a running node."""
+    """Print the status of a running node's enclave: keys, connected enclaves, groups and undelivered payloads."""
     node = options.node()
     found = node.ask("priv_status")
     with node.reading("priv_status"):
@@ -163,7 +163,7 @@ def _receipt(node: RpcNode, marker: str, limit_s: int) -> dict[str, Any]:
 
 
 def call(options: CallOptions, session: CommandSession) -> int:
-    """Call a contract in the state of a group."""
+    """Call a contract in the private state of a group, without a transaction."""
     request = {"to": data(options.to), "data": data(options.data)}
     print(escape_line(str(options.node().ask("priv_call", base64_text(options.group), request, "latest"))))
     return 0
@@ -179,7 +179,8 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
                 "Nothing was changed: private states could not be made again, because states that they are built on"
                 f" have been dropped from this database (--state-history). {ANOTHER_DATABASE}"
             )
-        # clear cursors before payloads, because an interruption in between only makes the node request payloads again
+        # clear the cursors of the peers before the payloads: if the command is interrupted in between, the node only
+        # requests payloads again
         store.clear_rows([CURSORS])
         damaged = damaged_payloads(store, _MAX_DAMAGED)
         store.write_rows([(PAYLOADS, key, None) for key in damaged])
@@ -192,7 +193,7 @@ def rebuild(options: NoOptions, session: CommandSession) -> int:
 
 
 def purge(options: NoOptions, session: CommandSession) -> int:
-    """Delete payloads and groups that other enclaves sent and that no marker transaction on the chain names."""
+    """Delete payloads and groups that other enclaves sent, if no marker transaction on the chain refers to them."""
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()

@@ -16,7 +16,7 @@ from ophion.runtime.options import Options, option
 
 
 class KeygenOptions(Options):
-    """Options."""
+    """Options: target file and password of `ophion privacy keygen`."""
 
     target: Path = option(
         "--to", default=Path("nodeKey.key"), help="File of the private key; the public key gets the suffix .pub."
@@ -30,7 +30,7 @@ class KeygenOptions(Options):
 
 
 def keygen(options: KeygenOptions, session: CommandSession) -> int:
-    """Write the files of both keys and print the public key."""
+    """Write the private key and the public key to two files, and print the public key."""
     entropy = SystemEntropy()
     pair = new_pair(entropy)
     write_pair(options.target, pair, entropy, _password(options))

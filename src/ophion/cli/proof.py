@@ -54,7 +54,7 @@ def _account(text: str) -> tuple[Address, tuple[Hash32, ...]]:
 
 
 class ExportOptions(Options):
-    """Options."""
+    """Options: target file, proved items and node of `ophion proof export`."""
 
     target: Path = option("--to", metavar="FILE", help="File to write.")
     transaction: bytes | None = option(
@@ -85,7 +85,7 @@ class ExportOptions(Options):
 
 
 class VerifyOptions(Options):
-    """Options."""
+    """Options: trusted data and output format of `ophion proof verify`."""
 
     trust: Path = option("--trust", metavar="FILE", help="Genesis file of the network.")
     checkpoint: Path | None = option(

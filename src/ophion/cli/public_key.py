@@ -20,7 +20,7 @@ def _curve(text: str) -> str:
 
 
 class KeyExportOptions(Options):
-    """Options."""
+    """Options: target file and curve of `ophion public-key`."""
 
     target: Path | None = option("--to", default=None, help="File to write. (default: standard output)")
     curve: str = option(

@@ -13,7 +13,7 @@ from ophion.runtime.options import Options, load, option, port, problems_of, rea
 
 
 class PlaceOptions(Options):
-    """Options."""
+    """Options: folder of the network for `ophion quickstart`."""
 
     directory: Path = option(
         "--directory",
@@ -28,7 +28,7 @@ class PlaceOptions(Options):
 
 
 class RunOptions(PlaceOptions):
-    """Options."""
+    """Options: whether `ophion quickstart` runs the network in the background."""
 
     detach: bool = option(
         "--detach", "-d", default=False, help="Run in the background; return when every node has a block."
@@ -36,7 +36,7 @@ class RunOptions(PlaceOptions):
 
 
 class UpOptions(RunOptions):
-    """Options."""
+    """Options: consensus, validators and features of a new quickstart network."""
 
     consensus: Consensus = option("--consensus", default=Consensus.QBFT, help="Consensus of the network.")
     validators: int | None = option(
@@ -67,7 +67,8 @@ class UpOptions(RunOptions):
     def plan(self) -> NetworkPlan:
         default_count = 1 if self.consensus is Consensus.DEV else 4
         count = default_count if self.validators is None else self.validators
-        # a marker pays the gas price of its private transaction, and this price is usually 0 (operations.md 15.1)
+        # a privacy marker transaction pays the gas price of its private transaction, which is usually 0 (operations.md
+        # 15.1)
         is_free = self.free_gas or self.privacy
         return NetworkPlan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
 
@@ -84,13 +85,13 @@ def _privacy_warnings() -> list[str]:
 
 
 class LogOptions(PlaceOptions):
-    """Options."""
+    """Options: whether `ophion quickstart logs` follows the logs."""
 
     follow: bool = option("--follow", "-f", default=False, help="Follow the log until Ctrl-C.")
 
 
 class ProxyOptions(Options):
-    """Options."""
+    """Options: site file and port of `ophion quickstart proxy`."""
 
     site: Path = option("--site", help="Description of the network, as `up` writes it.")
     port: int = option("--port", default=8080, check=port, help="Port to listen on; 0 uses a free port.")

@@ -31,7 +31,7 @@ class ExtraDataType(Enum):
 
 
 class RlpOptions(Options):
-    """Options."""
+    """Options: input, output and type of extra data for `ophion rlp`."""
 
     source: Path | None = option("--from", default=None, help="File to read. (default: standard input)")
     target: Path | None = option("--to", default=None, help="File to write. (default: standard output)")

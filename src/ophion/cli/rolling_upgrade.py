@@ -19,7 +19,7 @@ _POLL_S: Final = 1.0
 
 
 class RollingUpgradeOptions(Options):
-    """Options."""
+    """Options: plan file and checked step of `ophion operator rolling-upgrade`."""
 
     plan: Path = option(
         "--plan", metavar="FILE", help="Description of the network in TOML or JSON: name, rpc and role of each node."
@@ -90,7 +90,7 @@ def _check(
         return 0
     print(f"Step {step} is done. Go on with step {step + 1}: {nodes[step].name}.")
     if nodes[step].role is NodeRole.VALIDATOR:
-        # the wait has changed whose turn it is
+        # query the order of proposers again, because the network has produced blocks during the wait
         turns = look_at(nodes, token).turns
         print(turns.advice(network.addresses[nodes[step].name]))
     return 0

@@ -18,7 +18,7 @@ from ophion.sdk.chain import Chain
 
 
 class ShellOptions(Options):
-    """Options."""
+    """Options: chain, contracts and command of `ophion shell`."""
 
     at: int | None = option(
         "--at", default=None, check=at_least(0), metavar="BLOCK", help="Block to start from. (default: the latest)"
@@ -62,7 +62,7 @@ def _chain(options: ShellOptions, session: CommandSession) -> Chain:
 
 
 def _interact(names: dict[str, Any], banner: str) -> None:
-    """Open IPython, or the plain console if IPython is not installed."""
+    """Open an IPython console, or Python's own console if IPython is not installed."""
     try:
         from IPython import start_ipython
     except ImportError:

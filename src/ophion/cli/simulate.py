@@ -32,7 +32,7 @@ class SimulatedProtocol(Enum):
 
 
 class SimulateOptions(Options):
-    """Options."""
+    """Options: protocol, seeds, timing and faults of `ophion simulate`."""
 
     protocol: SimulatedProtocol = option(
         "--protocol", default=SimulatedProtocol.IBFT2, help="Consensus protocol of the network."
@@ -81,7 +81,7 @@ class SimulateOptions(Options):
 
 
 def simulate(options: SimulateOptions, session: CommandSession) -> int:
-    """Run the seeds. Returns 1 if a seed breaks an invariant."""
+    """Run one simulation per seed. Returns 1 if a simulation breaks an invariant of consensus."""
     if problems := problems_of(options):
         raise ConfigError(problems)
     seed_options = options.seed_options()

@@ -27,7 +27,7 @@ class ResultFormat(Enum):
 
 
 class SqlOptions(Options):
-    """Options."""
+    """Options: source, output format and server limits of `ophion sql`."""
 
     rpc: str | None = option(
         "--rpc",

@@ -61,7 +61,7 @@ def check(options: NoOptions, session: CommandSession) -> int:
 
 
 class BackupOptions(Options):
-    """Options."""
+    """Options: target, rate and checks of `ophion storage backup`."""
 
     target: Path = option(
         "--to",
@@ -103,20 +103,23 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
 
 
 def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -> Copied:
-    """Copy the database to a directory. An archive or a smaller copy is made from a directory beside the target."""
+    """Write the backup. An archive, and a backup of only the latest state, are made from a full copy in a temporary
+    directory beside the target.
+    """
     target, rate = options.target, options.max_rate << 20
     if not is_archive_name(target) and not options.latest_state_only:
         return back_up(data_path, target, rate, options.checks, on_progress)
-    # imported here: few backups are archives
+    # lazy import: most backups are plain copies and need neither module
     from ophion.node.checkpoint.archive import write_archive
     from ophion.node.checkpoint.removal import remove_rest
 
     if target.exists():
         raise StorageError(f"{target} exists. Name a file or directory that does not exist yet.")
     folder = target.with_name(target.name + ".unpacked")
-    remove_copy(folder)  # of an interrupted attempt
+    remove_copy(folder)  # remove the copy of an interrupted backup
     try:
-        checks = options.checks and not options.latest_state_only  # compaction checks the smaller copy
+        # with only the latest state, `compact` checks the copy
+        checks = options.checks and not options.latest_state_only
         copied = back_up(data_path, folder, rate, checks, on_progress)
         if options.latest_state_only:
             with DataDirectory.open(folder) as directory, translated():
@@ -144,7 +147,7 @@ def compact_database(options: NoOptions, session: CommandSession) -> int:
 
 @contextmanager
 def _shown() -> Iterator[OnProgress]:
-    """Show a progress bar for each step, in MiB copied or entries checked."""
+    """Return a callback that shows a progress bar for each step, in MiB copied or entries checked."""
     shown: dict[CopyStep, Progress] = {}
 
     def on_progress(step: CopyStep, done: int, total: int) -> None:

@@ -15,7 +15,7 @@ from ophion.runtime.options import Options, option
 
 
 class TxParseOptions(Options):
-    """Options."""
+    """Options: the file of raw transactions for `ophion txparse`."""
 
     corpus: Path | None = option(
         "--corpus-file", default=None, help="File with one transaction in hex per line. (default: standard input)"

@@ -29,7 +29,7 @@ _MAX_LAG: Final = 2
 
 
 class Network(Struct, frozen=True):
-    """The state of the network before a step."""
+    """The state of the network before a step of a rolling upgrade."""
 
     checked: dict[str, CheckedNode]
     """The checked nodes, by name."""
@@ -68,7 +68,7 @@ def _turns(rpc: RpcNode, validators: tuple[str, ...]) -> ProposerTurns:
     head = rpc.ask("eth_getBlockByNumber", "latest", False)
     number = int(head["number"], 16)
     before = rpc.ask("eth_getBlockByNumber", hex(max(0, number - _PERIOD_BLOCKS)), False)
-    # the timestamp of the genesis block is not one of a period
+    # start at block 1, because any length of time may lie between the timestamps of genesis and block 1
     first = before if int(before["number"], 16) else rpc.ask("eth_getBlockByNumber", hex(min(1, number)), False)
     blocks = number - int(first["number"], 16)
     period_s = (int(head["timestamp"], 16) - int(first["timestamp"], 16)) / blocks if blocks else 1.0
@@ -141,7 +141,7 @@ def fork(nodes: Sequence[NodeEntry], network: Network, token: str | None) -> str
 def wait_for_block(
     node: NodeEntry, height: int, period_s: float, token: str | None, sleep: Callable[[float], None]
 ) -> bool:
-    """Wait until a node is above a height. Returns False after four periods without a new block."""
+    """Wait until a node is above a height. Returns False if the network produces no block for four block periods."""
     rpc = RpcNode(node.rpc, token)
     limit_s = max(_MIN_WAIT_S, _WAIT_PERIODS * period_s)
     deadline = time.monotonic() + limit_s

@@ -29,7 +29,7 @@ class NodeRole(Enum):
 
 
 class NodeEntry(Struct, frozen=True, forbid_unknown_fields=True):
-    """One node of the description."""
+    """One node in the file of `--plan`."""
 
     name: str
     rpc: str
@@ -39,11 +39,11 @@ class NodeEntry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UpgradeDescription(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file of `--plan`."""
+    """Content of the file of `--plan`: the nodes of the network and the expected version."""
 
     nodes: tuple[NodeEntry, ...]
     version: str | None = None
-    """Text that the client name of an upgraded node contains."""
+    """Text that the client version of every upgraded node must contain; None skips this check."""
 
 
 def read_description(file: Path) -> UpgradeDescription:
@@ -128,7 +128,7 @@ class ProposerTurns(Struct, frozen=True):
 def plan_lines(
     file: Path, description: UpgradeDescription, validators: Sequence[str], is_clique: bool, period_s: float
 ) -> Iterator[str]:
-    """Yield the plan as text."""
+    """Yield the text lines of the upgrade plan, node by node."""
     nodes = ordered_nodes(description)
     spare = max_offline(len(validators), is_clique)
     command = f"ophion operator rolling-upgrade --plan={file}"

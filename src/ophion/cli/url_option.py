@@ -8,7 +8,7 @@ from ophion.runtime.options import is_url
 
 
 def read_url(*schemes: str) -> Callable[[str], str]:
-    """Return an option reader for the URL of a JSON-RPC service."""
+    """Return a function that checks the text of a URL option. The URL must have one of these schemes."""
 
     def read(text: str) -> str:
         if not is_url(text, *schemes) or not text.isascii():

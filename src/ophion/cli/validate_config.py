@@ -25,7 +25,7 @@ _UNKNOWN: Final = "unknown"
 
 
 class ValidateOptions(Options):
-    """Options."""
+    """Options: the configuration file that `ophion validate-config` checks."""
 
     besu: Path | None = option(
         "--besu", default=None, help="Configuration file of Besu: show what Ophion does with each option."
@@ -33,7 +33,7 @@ class ValidateOptions(Options):
 
 
 class CheckedOption(Struct, frozen=True):
-    """One option in the report."""
+    """One option of the checked configuration file, as a line of the report."""
 
     name: str
     verdict: str
@@ -58,8 +58,8 @@ def validate(options: ValidateOptions, session: CommandSession) -> int:
 
 
 def _report(file: Path) -> int:
-    """Print the result for each option of file and environment. Returns 1 if a node would not start with these
-    options.
+    """Print the effect of each option in the configuration file and the environment. Returns 1 if a node would not
+    start with these options.
     """
     checked = [*_checked_file(file), *_checked_environment()]
     width = max((len(line.name) for line in checked), default=0)

@@ -7,7 +7,7 @@ from ophion.node.besu.option_table import besu_options
 
 
 def show(options: NoOptions, session: CommandSession) -> int:
-    """Print one line for each unstable option."""
+    """Print one line for each unstable option of Besu (--X...), with its effect in Ophion."""
     for option in besu_options().values():
         if option.name.startswith("X"):
             print(

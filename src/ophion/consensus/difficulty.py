@@ -32,7 +32,7 @@ def next_difficulty(parent: Header, timestamp: int, fork: Fork) -> int:
 def difficulty_after(
     parent_difficulty: int, parent_timestamp: int, parent_has_ommers: bool, number: int, timestamp: int, fork: Fork
 ) -> int:
-    """Compute the same difficulty as `next_difficulty`, but from plain numbers."""
+    """Return the same difficulty as `next_difficulty`, computed from numbers instead of a parent header."""
     elapsed = timestamp - parent_timestamp
     if fork.has(Milestone.BYZANTIUM):
         factor = max((2 if parent_has_ommers else 1) - elapsed // _BYZANTIUM_STEP_S, _LARGEST_DROP)

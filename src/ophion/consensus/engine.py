@@ -91,7 +91,7 @@ class Engine(Protocol):
 
     @property
     def finality(self) -> Finality:
-        """The finality rule of the network."""
+        """The rule that decides when a block of this network can no longer be replaced."""
 
     def hashed(self, header: Header) -> HashedHeader:
         """Return the header with its block hash. The node calls this once when a header arrives."""

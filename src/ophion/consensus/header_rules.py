@@ -39,7 +39,7 @@ _TAIL: Final = (
 
 
 def check_follows(header: Header, parent: HashedHeader) -> None:
-    """Check that the header extends its parent."""
+    """Check that the header contains the hash of its parent and the next block number."""
     if header.parent_hash != parent.hash:
         raise InvalidHeader("parent hash", header.parent_hash, parent.hash)
     if header.number != parent.header.number + 1:
@@ -47,7 +47,7 @@ def check_follows(header: Header, parent: HashedHeader) -> None:
 
 
 def check_timestamp(header: Header, parent: Header, least_distance_s: int = 1) -> None:
-    """Check the minimum time between parent and header."""
+    """Check that the timestamp is at least `least_distance_s` seconds after the timestamp of the parent."""
     if header.timestamp < parent.timestamp + least_distance_s:
         raise InvalidHeader("timestamp", header.timestamp, f"at least {parent.timestamp + least_distance_s}")
 

@@ -71,7 +71,7 @@ class HeaderSnapshots(Generic[S]):
             self._known.popitem(last=False)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes:
-        """Return the encoded state after a verified block."""
+        """Return the encoded state (signers or vote tally) after a verified block."""
         return self._encode(self.after(header, chain))
 
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:

@@ -20,7 +20,9 @@ from ophion.primitives.types import (
 def unsealed_header(
     parent: HashedHeader, preferences: BlockPreferences, spec: ChainSpec, merged: bool = False
 ) -> Header:
-    """Return a header on `parent` with gas limit, base fee and later fields. Difficulty and roots are empty."""
+    """Return a header on `parent` with gas limit, base fee and the fields of later forks. Difficulty and roots are
+    empty.
+    """
     number = parent.number + 1
     fork = spec.fork_at(number, preferences.timestamp, merged)
     is_first_london = fork.has(Milestone.LONDON) and parent.header.base_fee_per_gas is None

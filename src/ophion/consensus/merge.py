@@ -131,5 +131,6 @@ class MergeEngine:
 
 
 def _is_merged(header: Header) -> bool:
-    # difficulty zero marks a header after the merge, because every earlier formula and option has a higher minimum
+    # only a header after the merge has difficulty zero, because every consensus engine before the merge has a higher
+    # minimum difficulty
     return header.difficulty == 0

@@ -76,15 +76,15 @@ class MigrationEngine:
         return self._at(tip.header.number).prefers(tip, head, chain)
 
     def prepare(self, parent: HashedHeader, preferences: BlockPreferences, chain: HeaderReader) -> Header:
-        """Return the header of the next block."""
+        """Return the draft header of the next block, by the rules of the engine for its number."""
         return self._at(parent.number + 1).prepare(parent, preferences, chain)
 
     def signing_hash(self, header: Header) -> Hash32:
-        """Return the hash that the signer or the validators sign."""
+        """Return the hash that the Clique signer or the QBFT validators sign."""
         return self._at(header.number).signing_hash(header)
 
     def attach(self, header: Header, seals: Sequence[Signature]) -> Header:
-        """Return the header with these seals."""
+        """Return the header with these seals: of the Clique signer or the QBFT validators."""
         return self._at(header.number).attach(header, seals)
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:

@@ -43,9 +43,9 @@ def unknown_rules(
 ) -> UnknownRules | None:
     """Return an error if more than f validators announce unknown rules for block `number`, otherwise None.
 
-    `announced` has pairs: the address of a peer, and the first block of its unknown rules. The block is 0 if the peer's
-    head is past that block. f is the number of validators that may be faulty, so a single validator or an unknown peer
-    cannot stop this node.
+    `announced` contains, for each peer that announced a fork unknown to this node, the peer's validator address and the
+    block number of the fork. The number is 0 if the peer's head is already past the fork. f is the number of validators
+    that may be faulty, so a single validator or an unknown peer cannot stop this node.
     """
     blocks = [block for address, block in announced if address in members and block <= number]
     if len(blocks) <= max(0, (len(members) - 1) // 3):

@@ -42,7 +42,7 @@ class LocalProposals:
         self._wanted.pop(target, None)
 
     def pending(self) -> dict[Address, bool]:
-        """Return all proposals in order of creation."""
+        """Return the operator's proposals in order of creation: True to add the address, False to remove it."""
         return dict(self._wanted)
 
     def next_vote(self, is_useful: Callable[[Vote], bool]) -> Vote | None:
@@ -158,5 +158,5 @@ def _with_voter(
 
 
 def _without_voter(votes: Mapping[Address, frozenset[Address]], voter: Address) -> dict[Address, frozenset[Address]]:
-    """Return the votes without the votes of a dropped validator."""
+    """Return a copy of the votes by target, without the votes that the removed validator `voter` has cast."""
     return {target: others for target, voters in votes.items() if (others := voters - {voter})}

@@ -7,8 +7,8 @@
     datasets           every table: columns, types, documentation
     selection          which rows and columns to read: filters, number formats
     arrow              converts column buffers to Arrow record batches
-    table_reader       `TableReader`: where rows come from
-    database_reader    ... the node's own database, even while the node runs
+    table_reader       `TableReader`: the interface of all sources of rows
+    database_reader    source: the node's own database, even while the node runs
     executable_chain   a stored chain with its rules, for datasets that execute blocks
     validator_rows     rows of the dataset `validators`: proposers, seals, votes
     rpc_reader         source: any node over JSON-RPC

@@ -1,4 +1,4 @@
-"""ABI files of solc, Hardhat and Foundry."""
+"""Reads contract ABIs from files of solc, Hardhat and Foundry."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def _entry(item: Any, kinds: Collection[str]) -> AbiEntry | None:
     kind = item.get("type", "function")
     if kind not in kinds or item.get("anonymous"):
         return None
-    if not _IDENTIFIER.fullmatch(item["name"]):  # the name becomes part of a path
+    # the name becomes part of a file path, so refuse names with other characters
+    if not _IDENTIFIER.fullmatch(item["name"]):
         raise ValueError(f"{item['name']!r} is not a name")
     return (EventType if kind == "event" else Function)(item, has_raw_addresses=True)

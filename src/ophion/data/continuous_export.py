@@ -17,7 +17,7 @@ POLL_S: Final = 1.0
 
 
 class Follower:
-    """Repeats an export up to the newest final block."""
+    """Repeats an export, each time up to the newest final block."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ Text = str | bytes
 
 
 def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> ChainTables:
-    """Open a data path, or a node by its URL.
+    """Open the chain in a data path, or the chain of a node at a URL.
 
     `genesis` is the genesis file of the network. Datasets that execute blocks need this file, except on the dev
     network.

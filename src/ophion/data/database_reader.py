@@ -73,7 +73,7 @@ class DatabaseReader:
         return None if found is None else BlockRef(number, found)
 
     def finality(self) -> Finality:
-        """Return the finality of the network's consensus."""
+        """Return the rule that decides when a block of this network is final."""
         if self._engine in _FINAL_ENGINES:
             return Finality(0, f"{self._engine} finalises every block")
         return Finality(CLIQUE_DEPTH, f"{self._engine} has no finality; {CLIQUE_DEPTH} blocks are waited for")
@@ -94,7 +94,7 @@ class DatabaseReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield record batches. Rust fills their columns without the GIL."""
+        """Yield Arrow record batches of blocks `first` to `last`. Rust fills the columns without the GIL."""
         self._check(dataset)
         schema = arrow_schema(dataset, columns, hex)
         if dataset.source is not Source.SEALED:
@@ -156,7 +156,7 @@ class DatabaseReader:
         return self._chain
 
     def stop(self) -> None:
-        """Stop block execution in other threads."""
+        """Stop the execution of blocks for datasets in other threads."""
         self._stop.set()
 
     def close(self) -> None:

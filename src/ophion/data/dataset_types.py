@@ -8,7 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 SCHEMA_VERSION: Final = 1
-"""Version of the datasets, in the metadata of every file. The version increases when a column is renamed or retyped."""
+"""Version of the columns of all datasets, in the metadata of every file. The version increases when a column is renamed
+or retyped.
+"""
 
 
 class Source(Enum):
@@ -21,7 +23,7 @@ class Source(Enum):
 
 
 class ColumnType(Enum):
-    """Type of a column, by its name in the extension."""
+    """Data type of a column. The value is the name of the type in the Rust extension."""
 
     U32 = "u32"
     U64 = "u64"
@@ -49,7 +51,7 @@ class Column(Struct, frozen=True):
 
 
 class Dataset(Struct, frozen=True):
-    """A table of the chain."""
+    """A table with data of the chain, such as blocks or logs."""
 
     name: str
     doc: str

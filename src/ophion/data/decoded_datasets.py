@@ -83,21 +83,21 @@ class DecodingReader:
         return self._reader.block(number)
 
     def finality(self) -> Finality:
-        """Return the finality of the network."""
+        """Return the rule that decides when a block of this network is final."""
         return self._reader.finality()
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split blocks into ranges of similar size."""
+        """Split the blocks `first` to `last` into ranges that take about the same time to read."""
         return self._reader.ranges(dataset, first, last)
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the read function of the other reader; None for decoded datasets."""
+        """Return the function with which the underlying reader reads a dataset; None for decoded datasets."""
         return None if dataset.name in self._entries else self._reader.table_read(dataset)
 
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield record batches. Rows of a dataset from an ABI are decoded."""
+        """Yield record batches. If the dataset comes from an ABI, its rows are decoded from logs or calls."""
         entry = self._entries.get(dataset.name)
         if entry is None:
             yield from self._reader.batches(dataset, columns, first, last, rows, hex)
@@ -119,8 +119,8 @@ class DecodingReader:
             yield pa.RecordBatch.from_arrays(arrays, schema=schema).select([column.name for column in columns])
 
     def _row(self, entry: AbiEntry, dataset: Dataset, source: dict[str, Any], places: int) -> list[Any] | None:
-        """Return the values of a row in the order of the dataset's columns, or None if the source row is a call of
-        another function.
+        """Decode one log or call. Returns its values in the order of the dataset's columns, or None if the row is a
+        call of another function.
         """
         if isinstance(entry, Function) and source["input"][:4] != entry.selector:
             return None
@@ -136,11 +136,11 @@ class DecodingReader:
         return [*row, *shown, True]
 
     def stop(self) -> None:
-        """Stop the reads of other threads."""
+        """Stop reads of the underlying reader that run in other threads."""
         self._reader.stop()
 
     def close(self) -> None:
-        """Close the other reader."""
+        """Close the underlying reader."""
         self._reader.close()
 
 

@@ -12,10 +12,12 @@ from ophion.native.tracing import TracedBlock
 
 
 class ExecutableChain:
-    """Blocks of a chain with the states before them."""
+    """A stored chain whose blocks can be executed again on their parent states."""
 
     def __init__(self, store: Store, genesis: Genesis, dataset: str) -> None:
-        """Open the chain. If the genesis belongs to another network, the error names `dataset`."""
+        """Open the chain in `store`. If `genesis` belongs to another network, the error message names `dataset`, the
+        dataset to read.
+        """
         try:
             self.chain = Chain.open(store, genesis, engine_for(genesis.spec))
         except GenesisError as error:
@@ -24,7 +26,9 @@ class ExecutableChain:
             ) from error
 
     def traced_blocks(self, first: int, last: int) -> list[TracedBlock]:
-        """Return blocks with their parent states. The genesis block is omitted, because it has no transactions."""
+        """Return the blocks `first` to `last`, each with the state of its parent. The genesis block is omitted, because
+        it has no transactions.
+        """
         return [self._traced_block(number) for number in range(max(first, 1), last + 1)]
 
     def _traced_block(self, number: int) -> TracedBlock:

@@ -43,7 +43,7 @@ class ExportPlan(Struct, frozen=True):
         return self.format.hex or self.file_format.is_text
 
     def columns(self, dataset: Dataset) -> tuple[Column, ...]:
-        """Return the columns of a dataset's files."""
+        """Return the columns that the files of this dataset have."""
         return columns_of(dataset, self.format)
 
     def settings(self, dataset: Dataset) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class ExportPlan(Struct, frozen=True):
 
 
 class ExportResult(Struct):
-    """Counts of an export."""
+    """Numbers of files and rows of an export."""
 
     files: int = 0
     rows: int = 0
@@ -87,7 +87,7 @@ OnProgress = Callable[[int, int, int], None]
 
 
 class Export:
-    """One run over a range of blocks."""
+    """One run of an export over a range of blocks."""
 
     def __init__(
         self,
@@ -149,8 +149,8 @@ class Export:
         return joined
 
     def _together(self, jobs: list[_Job]) -> list[_Job]:
-        """Merge the jobs of the same blocks whose datasets execute them, so that each block executes once. Returns the
-        jobs by their first block.
+        """Merge jobs for the same blocks if their datasets need the execution of these blocks, so that each block
+        executes only once. Returns the jobs in the order of their first blocks.
         """
         merged: dict[tuple[int, int], list[Dataset]] = {}
         alone = []
@@ -251,7 +251,7 @@ class Export:
         return self._reader.table_read(dataset) if is_parquet else None
 
     def _write(self, job: _Job, scans: ThreadPoolExecutor) -> list[FileEntry]:
-        """Write the files of a job. All of them are complete, or none is left."""
+        """Write the files of a job. After an error, no file of the job is left."""
         last = self._reader.block(job.last)
         if last is None:
             raise CommandError(f"Block {job.last} is not part of the chain any more.")
@@ -269,7 +269,7 @@ class Export:
         try:
             fill(())
         except BaseException:
-            # the last files are written first, so an error of an earlier file leaves complete files
+            # the files are written in reverse order; after an error, delete the files that are already complete
             for path in paths[len(paths) - len(written) :]:
                 self._target.delete(path)
             raise

@@ -78,7 +78,7 @@ class DirectoryTarget:
             raise _refused(root, error) from error
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Write and rename a temporary file, then flush the directory."""
+        """Write a file under a temporary name, rename it, then flush the directory to disk."""
         target = self.root / path
         temporary = target.with_name(f"{TEMPORARY_PREFIX}{target.name}")
         try:
@@ -156,7 +156,7 @@ class RemoteTarget:
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
         """Write a file locally, then upload it."""
-        import tempfile  # only remote targets need it
+        import tempfile  # lazy import: only remote targets need tempfile
 
         with tempfile.TemporaryFile(prefix="ophion-export-") as file:
             fill(file)

@@ -54,7 +54,7 @@ class DatasetEntry(Struct):
 
 
 class Manifest(Struct):
-    """All datasets of one target."""
+    """The manifest of one export target: all datasets with their files."""
 
     chain_id: int
     genesis: str
@@ -76,7 +76,8 @@ class Manifest(Struct):
             raise CommandError(f"{place} is damaged: {error}. Move it away or choose another --to.") from error
         for name, entry in found.datasets.items():
             for file in entry.files:
-                # an export deletes listed files that are not intact
+                # refuse any path outside of the dataset's folder, because an export deletes listed files that are
+                # damaged
                 if not (_NAME.fullmatch(name) and _PATH.fullmatch(file.path) and file.path.startswith(f"{name}/")):
                     raise CommandError(
                         f"{place} is damaged: it lists the file {file.path!r}. Move it away or choose another --to."

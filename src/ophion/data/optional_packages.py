@@ -1,4 +1,4 @@
-"""Optional packages of the extra `ophion[data]`."""
+"""Imports optional packages, which the extra `ophion[data]` installs."""
 
 from __future__ import annotations
 

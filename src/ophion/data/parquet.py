@@ -11,11 +11,15 @@ from ophion.native.tables import ParquetEncoder, TableData
 
 MAX_GROUP_ROWS: Final = 128 * 1024
 MAX_GROUP_BYTES: Final = 32 * 2**20
-"""Size of the columns in memory after which a row group ends. Files that are written together share it."""
+"""Maximum size of buffered columns in bytes, after which a row group is written. Files that are written together share
+this limit.
+"""
 
 
 class ParquetFile:
-    """A file to which tables are added. `columns` are those of the tables, in the order of the dataset."""
+    """A Parquet file to which tables are appended. `columns` are the columns of these tables, in the order of the
+    dataset.
+    """
 
     def __init__(self, file: IO[bytes], dataset: Dataset, columns: Sequence[Column], hex: bool, threads: int) -> None:
         self.rows = 0
@@ -33,7 +37,7 @@ class ParquetFile:
         )
 
     def add(self, table: TableData) -> None:
-        """Hold a table for the next row group. Writes the row group if it has enough rows."""
+        """Buffer a table for the next row group. Writes the row group if it has enough rows."""
         self._held.append(table)
         self._held_rows += table.rows
         self.held_bytes += table.size
@@ -41,7 +45,7 @@ class ParquetFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write the held tables as a row group. Threads without the GIL encode the columns."""
+        """Write the buffered tables as a row group. Rust threads encode the columns without the GIL."""
         if self._held_rows:
             with translated():
                 encoded = self._encoder.row_group(self._held, self._threads)
@@ -50,13 +54,13 @@ class ParquetFile:
         self._held, self._held_rows, self.held_bytes = [], 0, 0
 
     def finish(self) -> None:
-        """Write the rest of the file."""
+        """Write the last row group and the footer of the file."""
         self.flush()
         self._file.write(self._encoder.finish())
 
 
 def write_parquet(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableData]]) -> None:
-    """Write tables, one for each file at a time, to their files."""
+    """Write tables to files and finish the files. Each item of `tables` has one table for each file."""
     for together in tables:
         for file, table in zip(files, together, strict=True):
             file.add(table)

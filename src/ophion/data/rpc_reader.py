@@ -20,11 +20,11 @@ _TIMEOUT_S: Final = 120.0
 _BLOCKS_PER_RANGE: Final = 50
 _DEPTH: Final = 64
 _FLEXIBLE_MARKERS: Final = ("0x" + "7d".rjust(40, "0"),)
-"""Address that markers of flexible groups call."""
+"""Address that the privacy marker transactions of flexible groups call."""
 
 
 class RpcReader:
-    """A `TableReader` over HTTP."""
+    """A `TableReader` that calls any node over JSON-RPC."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         self._rpc = JsonRpcClient(url, token, timeout_s=_TIMEOUT_S)
@@ -60,7 +60,7 @@ class RpcReader:
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:
-        """Yield one record batch for each range."""
+        """Yield one Arrow record batch for each block range from `first` to `last`."""
         pa = require("pyarrow")
         schema = arrow_schema(dataset, columns, hex)
         for start, end in self.ranges(dataset, first, last):
@@ -111,8 +111,8 @@ class RpcReader:
         yield from rpc_rows.transaction_rows(block, receipts, sizes, rows, self.chain_id)
 
     def _private_transactions(self, number: int, rows: Rows) -> Iterator[Row]:
-        """Yield the private transactions that the node can read. For other private transactions the node answers
-        null.
+        """Yield the rows of the private transactions that the node can read. For other private transactions, the node
+        answers null.
         """
         markers = {self._marker_address(), *_FLEXIBLE_MARKERS}
         block = self._block(number, full=True)
@@ -126,7 +126,9 @@ class RpcReader:
                 yield row
 
     def _marker_address(self) -> str:
-        """Return the address that markers of the node call. Raises if the node has no private transactions."""
+        """Return the address that the node's privacy marker transactions call. Raises if the node has no private
+        transactions.
+        """
         if self._markers is None:
             self._markers = str(self._ask("priv_getPrivacyPrecompileAddress")).lower()
         return self._markers
@@ -150,7 +152,7 @@ class RpcReader:
                 yield row
 
     def stop(self) -> None:
-        """Do nothing, because requests have a timeout."""
+        """Do nothing: running requests need not be stopped, because they have a timeout."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -33,7 +33,7 @@ def _price(text: str | None) -> int | None:
 
 
 def narrow(text: str | None) -> int | None:
-    """Return a number for a column of 32 bits; None if the number is larger."""
+    """Return the number in a hex quantity for a column of 32 bits; None if the number needs more bits."""
     found = _maybe_number(text)
     return None if found is None or found >= 2**32 else found
 
@@ -200,7 +200,7 @@ def _transfer(log: Json, topics: list[bytes], value: Row, timestamp: int | None,
 
 
 def selects(rows: Rows, sender: bytes | None, recipient: bytes | None) -> bool:
-    """Return whether rows of this sender and recipient are selected."""
+    """Return whether the conditions `rows` select a row with this sender and recipient."""
     return (not rows.senders or sender in rows.senders) and (not rows.recipients or recipient in rows.recipients)
 
 
@@ -346,7 +346,9 @@ def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows,
 
 
 def _delta(delta: Any, nothing: str) -> tuple[str, str]:
-    """Return the values before and after a change of state."""
+    """Return the old and the new value in a `stateDiff` entry. `nothing` stands for the missing value of a created or
+    deleted item.
+    """
     if "+" in delta:
         return nothing, delta["+"]
     if "-" in delta:

@@ -1,4 +1,4 @@
-"""The selection of rows and columns to read."""
+"""Describes which rows and columns of a dataset to read, and in which number format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Rows(Struct, frozen=True):
     recipients: tuple[bytes, ...] = ()
 
     def filter(self) -> RowFilter:
-        """Return the conditions in the form that the extension reads."""
+        """Return the conditions as the `RowFilter` of the Rust extension."""
         return RowFilter(self.addresses, self.topics, self.senders, self.recipients)
 
     def check(self, dataset: Dataset) -> None:
@@ -39,7 +39,7 @@ class Rows(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """Representation of numbers and byte strings."""
+    """How the columns of a dataset represent 256-bit numbers and byte strings."""
 
     numbers: tuple[str, ...] = ("binary",)
     """Representations of 256-bit numbers to write."""

@@ -53,7 +53,7 @@ class BlockRange(InputPartition):
 
 
 class Plan:
-    """The checked options of a read."""
+    """The checked options of one Spark read: source, dataset and block range."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         unknown = sorted({name.lower() for name in options} - {*_OPTIONS})
@@ -75,7 +75,7 @@ class Plan:
         self.rows.check(self.dataset)
 
     def open(self, source: str) -> ChainTables:
-        """Open a data path, or a node by its URL."""
+        """Open the chain in a data path, or the chain of a node at a URL."""
         return open_chain(source, genesis=self.genesis)
 
     def spark_schema(self) -> Any:

@@ -68,7 +68,7 @@ def _cte_names(nodes: Collection[dict[str, Any]]) -> Iterator[str]:
 
 
 def _check_node(node: dict[str, Any], allowed: Collection[str]) -> None:
-    kind = str(node.get("type"))  # the type of a value is an object
+    kind = str(node.get("type"))  # `type` is a text for syntax nodes, but an object for constants
     if kind == "BASE_TABLE":
         name = node["table_name"]
         if node.get("schema_name") or node.get("catalog_name") or name.lower() not in {one.lower() for one in allowed}:

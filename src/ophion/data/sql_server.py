@@ -32,7 +32,7 @@ _MEBIBYTE: Final = 2**20
 _OVERHEAD_BYTES: Final = 256 * _MEBIBYTE
 """Additional memory in bytes, for thread stacks and for the columns that are read."""
 _NICENESS: Final = 10
-"""Niceness of this process, so that blocks have priority over queries."""
+"""Process niceness of the SQL server, so that block import in the node has priority over queries."""
 _THREADS: Final = 2
 _GRACE_S: Final = 5
 _MAX_SAFE_INTEGER: Final = 2**53 - 1
@@ -93,7 +93,8 @@ class SqlServer:
         shown = (f"#{at}::varchar" if zoned else f"#{at}" for at, zoned in enumerate(is_zoned, 1))
         names = (name.replace('"', '""') for name, *_ in result.description)
         columns = ", ".join(f'{value} as "{name}"' for value, name in zip(shown, names, strict=True))
-        canonical = "select json_deserialize_sql(json_serialize_sql(?))"  # without comments and semicolon
+        # the round trip removes comments and semicolon
+        canonical = "select json_deserialize_sql(json_serialize_sql(?))"
         (query,) = self._connection.execute(canonical, [text]).fetchone()
         return self._connection.execute(f"select {columns} from ({query})")
 
@@ -115,7 +116,7 @@ class SqlServer:
 
 
 def shown(value: Any) -> Any:
-    """Convert a value to a JSON value without loss of precision."""
+    """Convert a value of a query result to a JSON value without loss of precision."""
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
@@ -137,7 +138,7 @@ def serve(chain: ChainTables, max_rows: int, max_memory_mb: int, timeout_s: int)
     sys.stdout.buffer.flush()
     for line in sys.stdin.buffer:
         request = orjson.loads(line)
-        # ends this process even if the node was killed and cannot
+        # end this process after the timeout, even if the node was killed and cannot end it
         signal.alarm(timeout_s + _GRACE_S)
         answer = {"tables": _tables()} if "tables" in request else server.answer(request["query"])
         sys.stdout.buffer.write(orjson.dumps(answer, option=orjson.OPT_APPEND_NEWLINE))

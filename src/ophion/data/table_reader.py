@@ -30,8 +30,8 @@ class BlockRef(Struct, frozen=True):
 Table = tuple[Dataset, Sequence[Column]]
 """A dataset with the columns to read."""
 TableRead = Callable[[Sequence[Table], int, int, Rows, bool], Iterator[list[TableData]]]
-"""Yields one table for each dataset at a time, in place of record batches. Datasets that execute blocks can be read
-together; a stored dataset is read alone.
+"""Function that reads several datasets at once and yields tables, one per dataset at a time. Only datasets that need
+the execution of blocks can be read together; a stored dataset is read alone.
 """
 
 

@@ -1,4 +1,4 @@
-"""File formats: Parquet, Arrow, CSV and JSON lines."""
+"""Writes record batches to files: Parquet, Arrow, CSV and JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`DevNode`: the cheat codes of a development node."""
+"""`DevNode`: the operations of a development node that edit the chain (cheat codes): snapshots, time, mining, state."""
 
 from __future__ import annotations
 
@@ -56,12 +56,14 @@ class Identity(Struct, frozen=True):
 
     preset: str | None = None
     instance_id: Hash32 = bytes(32)
-    """Random id of this run. Tools store their manifests under this id."""
+    """Random id of this run of the node. Tools such as Hardhat plugins store their manifests under this id."""
     client_version: str | None = None
 
 
 class DevNode:
-    """The operations behind the dev methods, for one chain. Only the event loop calls them."""
+    """The operations behind the RPC methods of a development node, such as `anvil_*` and `evm_*`. All methods run on
+    the event loop.
+    """
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class DevNode:
         chain.events.listen(self._on_chain_event, is_early=True)
 
     def observe(self, observer: ExecutionObserver) -> None:
-        """Report calls and blocks to an observer from now on."""
+        """Report all further calls and blocks of this node to `observer`."""
         self.observer = observer
         self._assembler.on_produced = observer.on_block
 
@@ -194,7 +196,7 @@ class DevNode:
                 self.clock.increase(interval * (count - made))
 
     def preferences(self) -> BlockPreferences:
-        """Return the preferences for the next block."""
+        """Return the values that the block producer chooses for the next block."""
         return self._assembler.preferences()
 
     async def add_block(self, *transactions: Transaction) -> BuiltBlock:
@@ -379,6 +381,6 @@ class DevNode:
         self.pool.drop(hashes, DropReason.STALE)
 
     async def idle(self) -> None:
-        """Wait until no block is being made."""
+        """Wait until the running change of the head (a block, a revert, an edit), if any, has finished."""
         async with self.sealer.head_lock:
             await asyncio.sleep(0)

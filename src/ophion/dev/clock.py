@@ -51,7 +51,7 @@ class DevClock:
         return self.shifted()
 
     def shifted(self) -> float:
-        """Return the wall time plus the offset."""
+        """Return the wall time plus the offset that tests have set."""
         return self._clock.now() + self.offset
 
     def monotonic(self) -> float:

@@ -48,21 +48,22 @@ class EmptyBlocks:
         self._engine = engine
         self._drafts = EmptyDrafts(engine, preferences, interval)
         self._last: BuiltBlock | None = None
-        """The last block that was executed here."""
+        """The last block that `_execute` has executed."""
 
     def add(self, core: ImportCore) -> HeadChange | None:
-        """Add the next blocks. Runs in the write lane, while the head is the last block of the job before."""
+        """Add some of the remaining blocks to the head. Must run in the write lane (worker thread)."""
         self.bodies.clear()
         first, count = self._drafts.repeated(self._chain.head), min(self.left, _MAX_RUN_BLOCKS)
         if first is None:
             return self._execute(min(self.left, _MAX_COMMIT_BLOCKS), core)
         while not self._engine.is_one_fork(first, count, self._drafts.step):
             count //= 2
-        # system contracts may still emit requests (EIP-7685) that differ from block to block
+        # if `_add_run` adds nothing, execute one block: system contracts still emit requests (EIP-7685) that differ
+        # from block to block
         return self._add_run(first, count, core) or self._execute(1, core)
 
     def _execute(self, count: int, core: ImportCore) -> HeadChange | None:
-        """Execute up to `count` blocks, until the next draft repeats the last one."""
+        """Execute up to `count` empty blocks. Stops early when the next block can be a copy of the last one."""
         chain = self._chain
         parent = chain.head
         try:
@@ -82,7 +83,9 @@ class EmptyBlocks:
             core.discard()
 
     def _add_run(self, first: Header, count: int, core: ImportCore) -> HeadChange | None:
-        """Add up to `count` blocks with the prices of the last one. Returns None if the first has other requests."""
+        """Add up to `count` copies of the last executed block in Rust, from the header `first` on. Returns None if the
+        first copy would have other EIP-7685 requests than that block.
+        """
         chain, engine, last, step = self._chain, self._engine, self._last, self._drafts.step
         assert last is not None, "a block was executed before its draft is repeated"
         header, parent = completed(first, last.body, last.execution), chain.tip

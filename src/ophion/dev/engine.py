@@ -20,7 +20,7 @@ class NextHeader(Struct):
     base_fee: int | None = None
     """Base fee of the next block; later blocks follow the protocol rules."""
     prev_randao: Hash32 | None = None
-    """Randomness of the next block only."""
+    """Value of PREVRANDAO in the next block only."""
     gas_limit: int | None = None
     """Gas limit of all blocks from the next block on."""
     blob_base_excess: int | None = None
@@ -90,7 +90,9 @@ class DevEngine(PowEngine):
         return following
 
     def step(self, interval: int) -> int:
-        """Return the seconds between empty blocks that are asked for `interval` seconds apart."""
+        """Return the seconds between empty blocks: `interval`, or the minimum distance of timestamps if `interval` is
+        lower.
+        """
         return max(interval, self._prepared_distance_s)
 
     def is_one_fork(self, first: Header, count: int, step: int) -> bool:
@@ -99,7 +101,7 @@ class DevEngine(PowEngine):
         return self._dev_spec.fork_of(last) is self._dev_spec.fork_of(first)
 
     def randomness(self, parent_hash: Hash32) -> Hash32:
-        """Return the `prevRandao` of a block."""
+        """Return the `prevRandao` of the block whose parent has this hash."""
         return keccak256(parent_hash + self.branch.to_bytes(4, "big"))
 
     def randomness_branch(self, header: Header) -> int | None:

@@ -31,7 +31,7 @@ def restore_edit(chain: Chain) -> None:
 
 
 class UnknownHead(OphionError):
-    """Raised when the block to rewind to does not exist."""
+    """Raised when the chain cannot be rewound, because the requested block does not exist."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"There is no block {number} on this chain to go back to")

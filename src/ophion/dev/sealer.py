@@ -16,7 +16,9 @@ log = logging.getLogger(__name__)
 
 _BUILD_DEADLINE_S = 5.0
 _INLINE_S = 0.002
-"""Maximum seconds that building a block on the event loop may take."""
+"""Maximum seconds that building a block on the event loop may take. A block that takes longer is built in a worker
+thread.
+"""
 _SHARED_S = 0.02
 """Seconds after a block with several transactions during which no block is built on the event loop."""
 
@@ -49,7 +51,7 @@ class DevSealer(InstantSealer):
         self._changed.set()
 
     async def run(self) -> None:
-        """Make blocks until cancelled."""
+        """Mine blocks automatically or at the interval, until cancelled."""
         while True:
             self._changed.clear()
             if self.is_automatic:
@@ -91,8 +93,8 @@ class DevSealer(InstantSealer):
         return super()._hold_answer(item)
 
     def _is_alone(self, item: PooledTransaction) -> bool:
-        """Whether the sealer is idle, the pool has only this transaction, and its sender waits for results before it
-        sends again.
+        """Whether the sealer is idle, the pool has only this transaction, and its sender sends the next transaction
+        only after it has the result of this one.
         """
         lane = self.write_lane
         return (
@@ -110,7 +112,7 @@ class DevSealer(InstantSealer):
     def _seal_inline(self) -> bool:
         """Build and commit a block on the event loop, because a thread switch costs about as much as the block.
 
-        Returns False if the transaction takes too long. The sealer's task then builds the block in a lane.
+        Returns False if the transaction takes too long. The sealer's task then builds the block in a worker thread.
         """
         try:
             return self._assembler.produce_inline(_INLINE_S)

@@ -3,10 +3,10 @@
     interface        what the rest of the node knows of an enclave: `Enclave`, `Group`, `Received`
     embedded         `EmbeddedEnclave`: the enclave in this process
       payload_intake      validates and stores payloads from other enclaves; store_writer: many writers, one commit
-      payload_quota       limits payloads without a marker on the chain
-      purge_unreferenced  deletes such payloads in a stopped node
+      payload_quota       limits payloads to which no marker transaction on the chain refers
+      purge_unreferenced  deletes payloads without a marker transaction in a stopped node
       delivery            pushes payloads to their recipients; outbox: payloads for absent recipients
-      payload_exchange    the records that enclaves exchange, and the interface of a connection
+      payload_exchange    the payloads and groups that enclaves exchange, and the interface of a connection
       missed_payloads     fetches payloads that this enclave has missed
       peer_directory      connected enclaves by proven key
       privacy_groups      known groups; group_ids, group_record

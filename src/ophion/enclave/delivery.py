@@ -1,4 +1,4 @@
-"""`Delivery`: pushes parcels to their recipients. `--privacy-delivery` sets the mode:
+"""`Delivery`: pushes payloads and groups to their recipients. `--privacy-delivery` sets the mode:
 
 all     the send fails unless every recipient acknowledges; Orion and Tessera work like this
 queue   a recipient that is offline, or does not acknowledge in time, gets the parcel from the outbox later
@@ -22,16 +22,16 @@ from ophion.errors import EnclaveError
 log = logging.getLogger(__name__)
 
 _PAGE: Final = 256
-"""Maximum number of outbox rows in flight at a time."""
+"""Maximum number of outbox rows that are pushed at a time without acknowledgement."""
 _PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
-"""Unfinished pushes of a parcel, by recipient."""
+"""Unfinished pushes of one payload or group, by recipient."""
 
 
 class Delivery:
-    """Pushes parcels over the connections of a `Directory`."""
+    """Pushes payloads and groups (`Parcel`) to connected enclaves."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Delivery:
         load: Callable[[Label], bytes | None],
         drain_soon: Callable[[bytes], None],
     ) -> None:
-        """Create the delivery. `drain_soon` schedules the delivery of a recipient's outbox rows if the recipient is
+        """Create the delivery. `drain_soon` starts a task that delivers a recipient's outbox, if the recipient is
         connected.
         """
         self.mode = mode
@@ -54,7 +54,9 @@ class Delivery:
         self._draining: set[bytes] = set()
 
     def check(self, recipients: Sequence[bytes], kind: Kind) -> None:
-        """Raise `EnclaveError` if delivery cannot succeed. Callers check this before they store anything."""
+        """Raise `EnclaveError` if delivery to these recipients cannot succeed. Callers check this before they store a
+        payload or group.
+        """
         for recipient in recipients:
             if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
                 if kind is Kind.GROUP:
@@ -66,11 +68,11 @@ class Delivery:
                 raise EnclaveError(f"the outbox of {base64_text(recipient)} is full", "NodePropagatingToAllPeers")
 
     def start(self, parcel: Parcel, recipients: Sequence[bytes]) -> Started:
-        """Begin to push a parcel to all recipients other than this node. `finish` waits for the pushes."""
+        """Begin to push a payload or group to all recipients other than this node. `finish` waits for the pushes."""
         return [(recipient, self._push(parcel, recipient)) for recipient in recipients]
 
     async def finish(self, parcel: Parcel, pushed: Started) -> None:
-        """Wait until the parcel counts as sent in this delivery mode. The caller must have stored the parcel."""
+        """Wait until the payload or group counts as sent in this delivery mode. The caller must have stored it."""
         late: list[bytes] = []
         for recipient, pushes in pushed:
             refusal = await _outcome(pushes)
@@ -98,7 +100,8 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # if the recipient has opened another connection, this task must go on: no other task sends this outbox
+                # while this task runs, no second task starts for the recipient; so stop only if the recipient has
+                # opened no new connection meanwhile
                 if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
                     return
         finally:
@@ -114,7 +117,7 @@ class Delivery:
                 break
             body = self._load(label)
             size += len(body or b"")
-            if body is None:  # this node has deleted the parcel, so the parcel cannot be sent
+            if body is None:  # this node has deleted the payload or group, so it cannot be sent
                 settled.append(self._outbox.take(recipient, key))
             else:
                 pushed.append((key, label, self._push(Parcel(label, body), recipient)))
@@ -143,7 +146,9 @@ LOST: Final = "the connection was lost"
 
 
 async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
-    """Return None if the recipient has acknowledged a copy, else its refusal, or `LOST` if no copy was answered."""
+    """Return None if the recipient has acknowledged one of the pushed copies. Otherwise return the recipient's refusal,
+    or `LOST` if all connections were lost.
+    """
     refusal = LOST
     for push in pushes:
         try:

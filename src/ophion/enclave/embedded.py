@@ -1,7 +1,7 @@
 """`EmbeddedEnclave`: the enclave in the process of the node.
 
     send      seal ─> commit, and push to the recipients ─> acknowledged, or in the outbox
-    take      open, validate and commit parcels from other enclaves; acknowledge after the commit
+    take      validate and commit payloads and groups of other enclaves; acknowledge after the commit
     receive   local lookup, without the network
 
 Payloads stay sealed in the database and are opened when they are read. Payloads are never logged.
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 _RANDOMNESS: Final = 80
 _MAX_SHOWN: Final = 1000
 _OPENED_AT_ONCE: Final = 4
-"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a worker thread."""
+"""Maximum number of payloads that are decrypted on the event loop; more payloads are decrypted in a worker thread."""
 LOOK_AGAIN_S: Final = 60.0
 """Seconds between two requests to all peers for missed payloads."""
 
@@ -73,7 +73,7 @@ class EnclaveSettings(Struct, frozen=True):
 
 
 class EmbeddedEnclave:
-    """Keys, payloads, groups and their delivery. Runs on the event loop."""
+    """The enclave inside the node: keys, payloads, groups and their delivery. Runs on the event loop."""
 
     name = "enclave"
     reports_late_payloads = True
@@ -109,7 +109,7 @@ class EmbeddedEnclave:
         self._tasks: asyncio.TaskGroup | None = None
         self._asked: WeakSet[Line] = WeakSet()
         self._catching_up: set[Line] = set()
-        """Connections over which a catch-up runs."""
+        """Connections to peers from which missed payloads are being fetched."""
         self.directory.on_came = self._came
 
     # --- Enclave ---------------------------------------------------------------------------------
@@ -151,7 +151,8 @@ class EmbeddedEnclave:
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
         parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        # send the payload while this node stores it: a crash loses nothing, because the marker follows later
+        # send the payload while this node stores it: a crash loses nothing, because the marker transaction is sent
+        # later
         pushed = self._delivery.start(parcel, others)
         if sealed is not None:
             sealed(key)
@@ -169,14 +170,16 @@ class EmbeddedEnclave:
         return [one and _received(*one) for one in opened]
 
     def settle(self, keys: Sequence[bytes], opened: Sequence[tuple[bytes, bytes, bytes] | None]) -> None:
-        """Stop counting payloads against the quotas of their senders, because a marker refers to each payload."""
+        """Stop counting payloads against the quotas of their senders, because a marker transaction refers to each
+        payload.
+        """
         found = [(key, *one[1:]) for key, one in zip(keys, opened, strict=True) if one is not None]
         if found:
             payloads, groups, senders = zip(*found, strict=True)
             self._intake.mark(payloads, set(groups), set(senders))
 
     def open_many(self, keys: Sequence[bytes]) -> list[tuple[bytes, bytes, bytes] | None]:
-        """Return (content in base64, group, sender) of each payload. None: no local key can open the payload."""
+        """Return (content in base64, group, sender) of each payload; None if no local key can decrypt the payload."""
         with translated():
             return self.keyring.open_stored(self._store, keys)
 
@@ -230,7 +233,7 @@ class EmbeddedEnclave:
         return sum(one is not None and one[1] == group_id for one in self.open_many(fetched))
 
     def status(self) -> dict[str, Any]:
-        """Return keys, connected peers, groups and outbox."""
+        """Return enclave keys, connected peers, number of groups and sizes of the outboxes, for priv_status."""
         known = self.directory.known()
         return {
             "mode": "internal",
@@ -244,8 +247,8 @@ class EmbeddedEnclave:
     # --- requests of other enclaves --------------------------------------------------------------
 
     async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
-        """Store parcels that the holder of these keys pushes. Returns None for each stored parcel, and a refusal for
-        others.
+        """Store payloads and groups that another enclave pushes. `proven` are the enclave keys that the sender has
+        proven. Returns None for each stored item, and the reason for each refused item.
 
         With `is_peer`, the sender is a peer of the node, so node permissions have already admitted it.
         """
@@ -256,8 +259,8 @@ class EmbeddedEnclave:
         return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
 
     async def expire(self) -> int:
-        """Delete expired payloads and groups that other enclaves sent and that have no marker. Returns the number of
-        deleted items.
+        """Delete expired payloads and groups that other enclaves sent and that have no marker transaction. Returns the
+        number of deleted items.
         """
         return await self._intake.expire()
 
@@ -270,14 +273,16 @@ class EmbeddedEnclave:
         return self._groups.get(group_id)
 
     def load(self, label: Label) -> bytes | None:
-        """Return the body of a stored parcel, or None."""
+        """Return the bytes of a stored payload or group, or None if it is unknown."""
         if label.kind is Kind.PAYLOAD:
             return self._store.row(PAYLOADS, label.id)
         record = self._groups.get(label.id)
         return None if record is None else record.encode()
 
     def arrivals(self, key: bytes, after: int, limit: int) -> list[tuple[int, Label]]:
-        """Return the parcels that arrived for a key after a sequence number, in order."""
+        """Return (sequence number, id) of the payloads and groups that arrived for a key after a sequence number, in
+        order.
+        """
         rows = self._store.rows(ARRIVALS, key, numbered(key, after), limit)
         return [(number_of(row), Label.decode(value)) for row, value in rows]
 
@@ -290,19 +295,20 @@ class EmbeddedEnclave:
             while True:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 await self._intake.expire()
-                # catch up with all peers, because a dishonest sender may withhold a payload from this node only
+                # ask all peers for missed payloads, because a dishonest sender may withhold a payload from this node
+                # only
                 for line in self._lines():
                     self._catch_up_soon(line)
 
     def _came(self, line: Line, key: bytes) -> None:
-        """Deliver the outbox and fetch missed payloads when a connection has proven a key."""
+        """When a peer has proven a key, deliver the outbox for this key and fetch missed payloads from the peer."""
         self._drain_soon(key)
         if line not in self._asked:
             self._asked.add(line)
             self._catch_up_soon(line)
 
     def _catch_up_soon(self, line: Line) -> None:
-        """Start a catch-up with one peer, unless a catch-up with this peer is running."""
+        """Start to fetch missed payloads from one peer, unless such a fetch from this peer is running."""
         if self._tasks is None or line in self._catching_up:
             return
         self._catching_up.add(line)
@@ -316,7 +322,7 @@ class EmbeddedEnclave:
             self._tasks.create_task(self._delivery.drain(key), name="enclave outbox")
 
     async def _until_lost(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work over a connection. A lost connection ends the work without an error."""
+        """Run `work`, which uses a connection to a peer. If the connection is lost, return without an error."""
         try:
             await work()
         except LineLost:
@@ -337,7 +343,7 @@ class EmbeddedEnclave:
             raise EnclaveError("the sender's key is not one of this enclave", "EnclaveNoMatchingPrivateKey")
 
     def _group_of(self, sender: bytes, to: Sequence[bytes] | None, group_id: bytes | None) -> GroupRecord:
-        """Return the group for a payload. The first payload of a legacy group creates the group."""
+        """Return the group to which a payload is sent. The first payload of a legacy group creates the group."""
         if group_id is not None:
             known = self._groups.get(group_id)
             if known is None or not known.active or sender not in known.members:
@@ -372,5 +378,6 @@ def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
     try:
         payload = b64decode(text, validate=True)
     except Base64Error:
-        payload = text  # the payload is not base64, so another tool stored it and it is not a private transaction
+        # a payload that is not base64 is no private transaction: another tool has stored it in this enclave
+        payload = text
     return Received(payload, group_id, sender)

@@ -1,4 +1,4 @@
-"""Base64 and JSON forms of keys, ids and groups."""
+"""Converts enclave keys, ids and groups to and from base64 and JSON."""
 
 from __future__ import annotations
 

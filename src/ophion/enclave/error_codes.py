@@ -30,7 +30,7 @@ WORDS: Final = frozenset(
         "PrivacyGroupNotFound",
         "PrivacyGroupQueryError",
         "MethodUnimplemented",
-        # these are the error texts of Tessera without the keys in them
+        # Tessera's error texts, from which the enclave keys are removed
         "Recipient not found for key:",
         "The list of members in a privacy group should include self",
     }

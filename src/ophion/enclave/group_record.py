@@ -13,7 +13,7 @@ from ophion.errors import DecodeError
 from ophion.primitives import rlp
 
 MAX_NAME_BYTES: Final = 1024
-"""Maximum size of a name or a description, in bytes."""
+"""Maximum size in bytes of the name or the description of a group."""
 LEGACY_NAME: Final = "legacy"
 LEGACY_DESCRIPTION: Final = "Privacy groups to support the creation of groups by privateFor and privateFrom"
 _FIELDS: Final = 7

@@ -43,7 +43,7 @@ class DeliveryMode(StrEnum):
     ALL = "all"
     """Every recipient must have acknowledged the payload."""
     QUEUE = "queue"
-    """An offline recipient gets the payload later."""
+    """The payload must be stored. Recipients that are offline get the payload later from the outbox."""
 
 
 class Group(Struct, frozen=True):
@@ -116,7 +116,8 @@ class Enclave(Protocol):
         """Seal the RLP of a private transaction and send it to recipients or a group. Returns the 32-byte payload key.
 
         The method returns when the payload is durable in this enclave and delivered as `--privacy-delivery` requires.
-        It calls `sealed` with the payload key before delivery, so that the caller can already prepare the marker.
+        It calls `sealed` with the payload key before delivery, so that the caller can already prepare the marker
+        transaction.
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:

@@ -3,7 +3,7 @@
     {"type": "unlocked",   "data": {"bytes": "<base64>"}}
     {"type": "argon2sbox", "data": {"aopts": {...}, "asalt": ..., "snonce": ..., "sbox": ...}}     with a password
 
-Tessera uses the same second form, so Tessera and Ophion read each other's files.
+Tessera also uses the form with a password, so Tessera and Ophion read each other's files.
 """
 
 from __future__ import annotations

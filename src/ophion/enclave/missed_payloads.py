@@ -15,13 +15,18 @@ log = logging.getLogger(__name__)
 
 _FETCHED_AT_ONCE: Final = 128
 _MAX_REFUSED: Final = 1000
-"""Maximum number of refused parcels in a catch-up with one peer, because opening a parcel costs time."""
+"""Maximum number of payloads and groups that this node refuses before it stops fetching from a peer, because decrypting
+a payload costs time.
+"""
 _MAX_PAGES: Final = 10_000
-"""Maximum number of listing pages that one catch-up reads. These pages list about ten million payloads."""
+"""Maximum number of listing pages that are read from one peer at a time. These pages list about ten million payloads.
+"""
 
 
 class CatchUp:
-    """Reads the listings of other enclaves, each from its stored cursor on."""
+    """Fetches missed payloads and groups from peers. A cursor per peer is stored, so that the next fetch reads the
+    peer's listing from there on.
+    """
 
     def __init__(
         self,
@@ -31,8 +36,8 @@ class CatchUp:
         writer: StoreWriter,
         take: Callable[[Sequence[Parcel], frozenset[bytes], bool], Awaitable[list[str | None]]],
     ) -> None:
-        """Create the catch-up. `take` stores parcels from the holder of these keys and returns a refusal or None for
-        each parcel.
+        """Create the fetcher. `take` stores payloads and groups of a peer that has proven these keys. It returns None
+        for each stored item, and the reason for each refused item.
         """
         self._store = store
         self._keys = keys
@@ -51,14 +56,16 @@ class CatchUp:
         return fetched
 
     async def fetch_new(self, line: Line) -> None:
-        """Fetch payloads that a peer has received for this node's keys since the last catch-up with this peer."""
+        """Fetch payloads for this node's keys that arrived at a peer after the stored cursor, the position up to which
+        this node has read the peer's listing.
+        """
         for key in self._keys:
             row = self._store.row(CURSORS, line.identity + key)
             await self._fetch(line, key, 0 if row is None else int.from_bytes(row, "big"))
 
     async def _fetch(self, line: Line, key: bytes, after: int) -> list[bytes]:
-        """Fetch records of one of this node's keys that the peer has and this node lacks. Returns the keys of new
-        payloads.
+        """Fetch payloads and groups for one of this node's keys that the peer has and this node lacks. Returns the keys
+        of new payloads.
         """
         fetched: list[bytes] = []
         refused = 0
@@ -69,8 +76,8 @@ class CatchUp:
             missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
             while missing:
                 parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
-                # a response may hold only some of the requested parcels. After an empty response, stop requesting the
-                # parcels of that request.
+                # a response may hold only some of the requested payloads and groups; after an empty response, stop
+                # requesting them
                 got = {parcel.label for parcel in parcels}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(parcels, line.keys, False)
@@ -84,7 +91,7 @@ class CatchUp:
                     log.warning("too many rejected payloads peer=%s", line.name)
                     return fetched
                 if BUDGET_EXCEEDED in refusals:
-                    # keep the cursor, so that the next catch-up requests the refused parcels again
+                    # do not advance the stored cursor, so that the next fetch requests the refused payloads again
                     log.warning("budget for payloads without a marker is used up peer=%s", line.name)
                     return fetched
             # store a cursor only for peers that delivered a payload for this node, because any peer can invent a

@@ -38,7 +38,7 @@ def _enclave_key(text: str) -> bytes:
 
 
 class EnclaveConfig(Options):
-    """Enclave."""
+    """Enclave: the embedded enclave, or the URL of a remote enclave."""
 
     url: str | None = option(
         "--privacy-url",

@@ -1,4 +1,6 @@
-"""`Outbox`: parcels on disk that recipients have not acknowledged. A recipient gets its parcels when it reconnects."""
+"""`Outbox`: payloads and groups on disk that recipients have not acknowledged. A recipient gets them when it
+reconnects.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _PAGE: Final = 10_000
 
 
 class Outbox:
-    """Labels of parcels by recipient, oldest first."""
+    """Ids of unacknowledged payloads and groups by recipient, oldest first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,17 +36,19 @@ class Outbox:
         return self.waiting[recipient] >= MAX_WAITING
 
     def put(self, recipient: bytes, label: Label) -> Change:
-        """Return the database row that stores a parcel for a recipient."""
+        """Return the database row that stores the id of a payload or group for a recipient."""
         self._number += 1
         self.waiting[recipient] += 1
         return (OUTBOX, numbered(recipient, self._number), label.encode())
 
     def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, Label]]:
-        """Return the oldest outbox rows of a recipient."""
+        """Return the keys and ids of the oldest outbox rows of a recipient, at most `limit`."""
         return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:
-        """Return the change that removes an outbox row after the parcel is acknowledged or refused."""
+        """Return the database change that removes an outbox row. Callers remove a row after the recipient has
+        acknowledged or refused the payload.
+        """
         self.waiting[recipient] -= 1
         if self.waiting[recipient] <= 0:
             del self.waiting[recipient]

@@ -1,4 +1,4 @@
-"""Decides which parcels another enclave may read, by the keys that it has proven. Devp2p and HTTP use the
+"""Decides which payloads and groups another enclave may read, by the keys that it has proven. Devp2p and HTTP use the
 same rules.
 """
 
@@ -14,14 +14,15 @@ from ophion.enclave.tessera.sealed_payloads import with_box
 from ophion.native.enclave import read_sealed
 
 ANSWER_BYTES: Final = 1024 * 1024
-"""Maximum size of a response in bytes. The peer requests the remaining parcels again."""
+"""Maximum size of a response in bytes. The peer requests the remaining payloads and groups again."""
 _MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 
 
 def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
-    """Return the stored parcels among `labels` that are for one of these keys, as many as fit in a response.
+    """Return the stored payloads and groups among `labels` of which one of these keys is a participant, as many as fit
+    in a response.
 
-    The number of lookups is bounded too, so requests for parcels of other enclaves cause little work.
+    The number of lookups is bounded too, so requests for payloads of other participants cause little work.
     """
     found: list[Parcel] = []
     size = examined = 0
@@ -42,8 +43,8 @@ def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[by
 
 
 def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
-    """Return parcels that arrived for a key after a sequence number. The result is empty if the peer has not proven the
-    key.
+    """Return the ids of payloads and groups that arrived for a key after a sequence number, at most `most`. The result
+    is empty if the peer has not proven the key.
     """
     arrived = enclave.arrivals(key, after, most) if key in keys else []
     last = arrived[-1][0] if arrived else after
@@ -51,7 +52,7 @@ def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: fr
 
 
 def _may_see(label: Label, body: bytes, keys: frozenset[bytes]) -> bool:
-    """Whether the owner of these keys is a participant of the parcel."""
+    """Whether one of these keys is a participant of the payload or a member of the group."""
     if label.kind is Kind.PAYLOAD:
         return not keys.isdisjoint(with_box(body, read_sealed(body).recipients))
     return not keys.isdisjoint(GroupRecord.decode(body).members)

@@ -1,4 +1,4 @@
-"""Units that enclaves exchange: sealed payloads and groups, each under its id."""
+"""What enclaves exchange (`Parcel`): sealed payloads and groups, each under its id."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ophion.errors import DecodeError
 
 
 class Kind(IntEnum):
-    """Content of a parcel: payload or group. The value is used on the wire and in the database."""
+    """Whether a `Parcel` is a payload or a group. The value is used on the wire and in the database."""
 
     PAYLOAD = 1
     GROUP = 2
 
 
 class Label(NamedTuple):
-    """Kind and id of a parcel."""
+    """Kind and id of a `Parcel`: the key of a payload, or the id of a group."""
 
     kind: Kind
     id: bytes
@@ -39,18 +39,18 @@ class Label(NamedTuple):
 
 
 class Parcel(Struct, frozen=True):
-    """The record of a payload or of a group."""
+    """A sealed payload or a group, as enclaves send it."""
 
     label: Label
     body: bytes
 
 
 class Listing(NamedTuple):
-    """A page of the parcels that another enclave has for a key."""
+    """One page of the ids of all payloads and groups that another enclave has for a key."""
 
     labels: list[Label]
     last: int
-    """Sequence number of the last parcel, after which the next page begins."""
+    """Sequence number of the last item on this page. The next page begins after it."""
     has_more: bool
 
 
@@ -59,7 +59,7 @@ class LineLost(Exception):
 
 
 class Line(Protocol):
-    """A connection to another enclave, which has proven its keys."""
+    """A connection to another enclave that has proven that it holds its keys."""
 
     name: str
     """Name of the connection for logs."""
@@ -71,12 +71,14 @@ class Line(Protocol):
     """Whether this connection is used only while no other connection reaches the key."""
 
     def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
-        """Push a parcel. The result is None when the other enclave has stored the parcel durably, otherwise the
-        refusal. Raises `LineLost`.
+        """Push a payload or group. The result is None when the other enclave has stored it durably, otherwise the
+        reason of the refusal. Raises `LineLost`.
         """
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """List parcels that arrived at the other enclave for a local key after a sequence number. Raises `LineLost`."""
+        """List the payloads and groups that arrived at the other enclave for a local key after a sequence number.
+        Raises `LineLost`.
+        """
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Fetch parcels by label, as many as fit in one response. Raises `LineLost`."""
+        """Fetch payloads and groups by id, as many as fit in one response. Raises `LineLost`."""

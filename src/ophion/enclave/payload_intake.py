@@ -1,8 +1,8 @@
 """`Intake`: validates payloads and groups, of this enclave and of other enclaves, and writes them to the database.
 
-A local key must open a payload of another enclave. The sender must be a member of the payload's group, and the
-recipients must be exactly the group. A private transaction inside must name the same sender and group. The first record
-under a key stays and cannot be replaced.
+A payload of another enclave must pass these checks. A local key can decrypt it. The sender is a member of the payload's
+group, and the recipients are exactly the group's members. If the payload is a private transaction, it names the same
+sender and group. A payload that is stored under a key cannot be replaced.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ BUDGET_EXCEEDED: Final = "too many payloads of its sender wait for their markers
 TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
 _EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
-"""Maximum number of payloads that are opened on the event loop; more payloads are opened in a worker thread."""
+"""Maximum number of payloads that are decrypted on the event loop; more payloads are decrypted in a worker thread."""
 
 
 class Intake:
-    """Validates, numbers and writes parcels that arrive."""
+    """Validates arriving payloads and groups, numbers them in order of arrival, and writes them to the database."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Intake:
         self._writer = writer
         self._own = frozenset(keyring.public_keys)
         self._unwritten: dict[bytes, bytes] = {}
-        """Records that are being written, by key."""
+        """Sealed payloads that are being written to the database, by payload key."""
         self._clock = clock
         self._max_gas = max_gas
         self._quota = PayloadQuota(store)
@@ -76,18 +76,18 @@ class Intake:
         return key in self._unwritten or self._store.row(PAYLOADS, key) is not None
 
     def mark(self, keys: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> None:
-        """Record that markers refer to these payloads. The payloads no longer count against their senders, and do not
-        expire.
+        """Record that marker transactions refer to these payloads. The payloads no longer count against their senders,
+        and do not expire.
         """
         self._writer.write_soon(self._quota.mark(keys, groups, (one for one in senders if one not in self._own)))
 
     async def upgrade(self) -> None:
-        """Store the known senders. Older versions did not store them."""
+        """Record the known senders (`PayloadQuota`) in a database of an older version, which did not record them."""
         await self._writer.write(self._quota.upgrade_rows())
 
     async def expire(self) -> int:
-        """Delete payloads and groups that other enclaves sent and that got no marker in time. Returns the number of
-        deleted items.
+        """Delete payloads and groups that other enclaves sent and that got no marker transaction in time. Returns the
+        number of deleted items.
         """
         expired = self._quota.expired(self._clock.now(), _EXPIRED_AT_ONCE)
         ledger = PrivateLedger(self._store)
@@ -109,13 +109,13 @@ class Intake:
         return changes
 
     async def keep(self, key: bytes, record: bytes, recipients: Sequence[bytes], group: GroupRecord) -> None:
-        """Store an own payload. If its group is new, store the group too."""
+        """Store a payload that this enclave sends. If its group is new, store the group too."""
         made = self._new_group(group)
         changes = [*self._group_rows(made), *self._payload_rows(key, record, recipients)]
         await self._write(changes, {key: record}, made)
 
     async def keep_group(self, group: GroupRecord) -> None:
-        """Store an own group, new or changed."""
+        """Store a group that this enclave creates or changes."""
         await self._write(self._group_rows([group]), {}, [group])
 
     async def take(
@@ -125,10 +125,12 @@ class Intake:
         is_pushed: bool,
         arrived: Callable[[Sequence[bytes]], None],
     ) -> list[str | None]:
-        """Store the valid parcels of other enclaves. Returns the refusal of each parcel, or None.
+        """Store the valid payloads and groups of another enclave. Returns None for each stored item, and the reason for
+        each refused item.
 
-        `proven` are the keys of the peer that sends the parcels. A fetched payload (not `is_pushed`) may have any
-        sender. `arrived` is called with the new payloads once they are durable, even if the peer has disconnected.
+        `proven` are the enclave keys that the sending peer has proven. A pushed payload (`is_pushed`) must come from
+        its sender; a fetched payload may come from any peer. `arrived` is called with the new payloads once they are
+        durable, even if the peer has disconnected.
         """
         payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)
@@ -147,7 +149,7 @@ class Intake:
                 )
                 if refusals[-1] is None and not self.has(parcel.label.id):
                     records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
-        # write even without changes, to wait for the commit of parcels that an earlier call accepted
+        # write even without changes, to wait for the commit of payloads and groups that an earlier call accepted
         await self._write(changes, records, made, arrived)
         return refusals
 
@@ -155,7 +157,8 @@ class Intake:
 
     async def _judge(self, records: list[bytes], proven: frozenset[bytes] | None) -> list[SealedRecord | None]:
         if proven is not None:
-            # check only payloads of senders that have proven their key, because computing a shared secret is expensive
+            # decrypt only payloads of senders that have proven their key, because computing a shared secret is
+            # expensive
             records = [record if _sender(record) in proven else b"" for record in records]
         if len(records) <= _JUDGED_AT_ONCE and sum(map(len, records)) <= 64 * 1024:
             return self._keyring.judge(records)
@@ -216,7 +219,7 @@ class Intake:
             return BUDGET_EXCEEDED
         refusal = self._take_its_group(sealed, members, is_pushed, changes, made)
         if refusal is None:
-            # a record of Tessera has no boxes for other members, so it is of no use to them
+            # send a payload of Tessera only to members whose box it contains; the other members could not decrypt it
             changes += self._payload_rows(sealed.key, parcel.body, with_box(parcel.body, recipients))
             if is_pushed:
                 changes.append(self._quota.add_payload(sealed.key, sealed.sender, size, now, self._number))
@@ -243,7 +246,7 @@ class Intake:
         if len(members) > MAX_MEMBERS:
             return "its group is too large"
         group = GroupRecord.legacy(members, sealed.sender)
-        # this node is no member of the group, and gets a copy through --privacy-always-send-to
+        # this node is no member of the group; it gets a copy because the sender lists it in --privacy-always-send-to
         if not self._own.intersection(members):
             return None if self._groups.accepts_maker(sealed.sender) else NOT_ACCEPTED
         return self._add_foreign_group(group, changes, made)
@@ -331,7 +334,7 @@ def _valid_keys(keys: list[bytes]) -> list[bytes]:
 
 
 def _sender(record: bytes) -> bytes | None:
-    """Return the sender that a record names, or None if the bytes are not a record."""
+    """Return the enclave key of the sender that a sealed payload names, or None for other bytes."""
     try:
         return read_sealed(record).sender
     except NativeError:
@@ -339,7 +342,9 @@ def _sender(record: bytes) -> bytes | None:
 
 
 def group_id_of(parcel: Parcel) -> bytes:
-    """Return the group id in a parcel of a group or a payload. Returns empty bytes if the id cannot be read."""
+    """Return the id of a group, or the id of the group to which a payload belongs. Returns empty bytes if the id cannot
+    be read.
+    """
     if parcel.label.kind is Kind.GROUP:
         return parcel.label.id
     try:

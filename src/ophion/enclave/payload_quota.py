@@ -1,9 +1,10 @@
-"""`PayloadQuota`: limits what other enclaves may store here before a marker on the chain refers to it.
+"""`PayloadQuota`: limits the payloads and groups that other enclaves may store here before a marker transaction on the
+chain refers to them.
 
-A payload or a group costs its sender nothing until a marker is mined, and enclave keys are free to generate. So
-payloads and groups without a marker count against a budget and expire. Unknown senders share one budget. A sender that
-has had a marker on the chain is known and has its own budget. The rows are on disk, so a restart does not reset the
-budgets.
+A payload or a group costs its sender nothing until a marker transaction is mined, and enclave keys are free to
+generate. So payloads and groups without a marker transaction count against a budget and expire. Unknown senders share
+one budget. A sender that has had a marker transaction on the chain is known and has its own budget. The rows are on
+disk, so a restart does not reset the budgets.
 
     p + payload key    sender (32), bytes (8), time (8), number of arrival (8)
     g + group id       maker (32), 1 (8), time (8), number of arrival (8)
@@ -30,9 +31,9 @@ from ophion.native.store import Store
 log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-"""Maximum payload bytes without a marker, of one known sender or of all unknown senders together."""
+"""Maximum payload bytes without a marker transaction, of one known sender or of all unknown senders together."""
 MAX_KNOWN_BYTES: Final = 4 * 1024 * 1024 * 1024
-"""Maximum payload bytes without a marker, of all known senders together."""
+"""Maximum payload bytes without a marker transaction, of all known senders together."""
 RESERVED_BYTES: Final = 1024 * 1024
 """Bytes that a known sender may store even if all known senders together have reached their limit."""
 MAX_PAYLOADS: Final = 200_000
@@ -44,9 +45,9 @@ database.
 """
 FETCHED_PERIOD_S: Final = 30 * 24 * 3600.0
 MAX_UNKNOWN_GROUPS: Final = 10_000
-"""Maximum number of groups without a marker, of all unknown senders together."""
+"""Maximum number of groups without a marker transaction, of all unknown senders together."""
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Maximum number of groups without a marker, of one known sender."""
+"""Maximum number of groups without a marker transaction, of one known sender."""
 UNKNOWN_EXPIRY_S: Final = 3 * 24 * 3600.0
 KNOWN_EXPIRY_S: Final = 30 * 24 * 3600.0
 _WARNING_INTERVAL_S: Final = 600.0
@@ -57,7 +58,7 @@ _NOTHING: Final = b"\0"
 
 
 class _Unmarked(Struct, frozen=True):
-    """A payload or a group from another enclave. No marker refers to it."""
+    """A payload or a group from another enclave. No marker transaction refers to it."""
 
     kind: bytes
     sender: bytes
@@ -76,7 +77,7 @@ class Expired(Struct, frozen=True):
     is_group: bool
     id: bytes
     number: int | None
-    """Sequence number under which the arrival is stored, if known."""
+    """Sequence number of the arrival, under which the payload or group is listed; None if it is unknown."""
 
 
 class PayloadQuota:
@@ -85,7 +86,7 @@ class PayloadQuota:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._open: dict[bytes, _Unmarked] = {}
-        """Payloads and groups without a marker, by kind and id."""
+        """Payloads and groups without a marker transaction, by kind and id."""
         self._bytes: Counter[bytes] = Counter()
         self._groups: Counter[bytes] = Counter()
         self._known: set[bytes] = set()
@@ -98,7 +99,7 @@ class PayloadQuota:
     # --- admission -------------------------------------------------------------------------------
 
     def admits_payload(self, sender: bytes, size: int, now: float) -> bool:
-        """Whether one more payload of this size is accepted."""
+        """Whether the budget of this sender admits one more payload of this size."""
         account, cost = self._account(sender), max(size, _MIN_COST)
         used = self._bytes[account] + cost
         known_bytes = self._bytes.total() - self._bytes[_UNKNOWN]
@@ -109,7 +110,7 @@ class PayloadQuota:
         return False
 
     def admits_group(self, maker: bytes, now: float) -> bool:
-        """Whether one more group without a marker is accepted."""
+        """Whether the limit of this creator admits one more group without a marker transaction."""
         account = self._account(maker)
         if self._groups[account] < (MAX_UNKNOWN_GROUPS if account == _UNKNOWN else MAX_GROUPS_OF_ONE):
             return True
@@ -117,8 +118,8 @@ class PayloadQuota:
         return False
 
     def admits_fetched(self, size: int, now: float) -> bool:
-        """Whether one more fetched payload is accepted. Fetched bytes count for a whole period, even after a
-        restart.
+        """Whether the budget for fetched bytes admits one more payload. Fetched bytes count until the end of the
+        period, even after a restart.
         """
         if now - self._fetched_since > FETCHED_PERIOD_S:
             self._fetched, self._fetched_since = 0, int(now)
@@ -127,16 +128,16 @@ class PayloadQuota:
     # --- records ---------------------------------------------------------------------------------
 
     def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
-        """Count a payload. Returns the database row to write."""
+        """Count a payload against the budget of its sender. Returns the database row to write."""
         return self._add(key, _Unmarked(_PAYLOAD, sender, max(size, _MIN_COST), now, number))
 
     def add_fetched(self, size: int) -> Change:
-        """Count a fetched payload. Returns the database row to write."""
+        """Count a fetched payload against the budget for fetched bytes. Returns the database row to write."""
         self._fetched += size
         return UNMARKED, _FETCHED, self._fetched.to_bytes(8, "big") + self._fetched_since.to_bytes(8, "big")
 
     def add_group(self, group_id: bytes, maker: bytes, now: float, number: int) -> Change:
-        """Count a group. Returns the database row to write."""
+        """Count a group against the budget of its creator. Returns the database row to write."""
         return self._add(group_id, _Unmarked(_GROUP, maker, 1, now, number))
 
     def _add(self, id: bytes, one: _Unmarked) -> Change:
@@ -155,7 +156,7 @@ class PayloadQuota:
         counter[self._account(one.sender)] += sign * one.cost
 
     def mark(self, payloads: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> list[Change]:
-        """Record that markers refer to these payloads. Returns the database rows to change."""
+        """Record that marker transactions refer to these payloads. Returns the database rows to change."""
         changes: list[Change] = []
         for kind, ids in ((_PAYLOAD, payloads), (_GROUP, groups)):
             for id in ids:
@@ -241,14 +242,14 @@ class PayloadQuota:
 
 
 def unmarked_rows(store: Store) -> Iterable[Expired]:
-    """Yield every payload and group without a marker, expired or not."""
+    """Yield every payload and group without a marker transaction, expired or not."""
     for key, value in all_rows(store, UNMARKED):
         if key[:1] in (_PAYLOAD, _GROUP):
             yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))
 
 
 def all_rows(store: Store, table: str) -> Iterable[tuple[bytes, bytes]]:
-    """Yield the rows of a table, page by page."""
+    """Yield all (key, value) rows of a database table, which are read in pages."""
     after = b""
     while rows := store.rows(table, b"", after, _PAGE):
         yield from rows
@@ -256,7 +257,7 @@ def all_rows(store: Store, table: str) -> Iterable[tuple[bytes, bytes]]:
 
 
 def senders_with_markers(store: Store) -> set[bytes]:
-    """Return the senders of stored payloads that a marker on the canonical chain refers to."""
+    """Return the senders of stored payloads that a marker transaction on the canonical chain refers to."""
     ledger, found = PrivateLedger(store), set[bytes]()
     for key, record in all_rows(store, PAYLOADS):
         try:

@@ -1,4 +1,4 @@
-"""`Directory`: connected enclaves by the keys that they have proven."""
+"""`Directory`: looks up connections to other enclaves by enclave key. A key counts after the peer has proven it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ MAX_LINES: Final = 8
 
 
 class Directory:
-    """Connections by key. A key is added after the peer has proven that it holds the matching private key."""
+    """Connections to other enclaves, by enclave key. A key is added after the peer has proven that it holds the
+    matching private key.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[bytes, list[Line]] = {}
         self.on_came: Callable[[Line, bytes], None] | None = None
-        """Listener for a key that is reachable over a new connection."""
+        """Listener that is called when a new connection has proven a key."""
 
     def came(self, line: Line, key: bytes) -> bool:
         """Add a connection that has proven a key. Returns False if the key already has the maximum number of
@@ -34,7 +36,7 @@ class Directory:
         return True
 
     def left(self, line: Line) -> None:
-        """Remove a closed connection."""
+        """Remove a closed connection from all its keys."""
         for key in [key for key, lines in self._lines.items() if line in lines]:
             self._lines[key].remove(line)
             if not self._lines[key]:

@@ -14,7 +14,7 @@ from ophion.native.enclave import is_sound_enclave_key
 from ophion.native.store import Store
 
 MAX_GROUPS_OF_ONE: Final = 10_000
-"""Maximum number of groups that another member may create in this enclave."""
+"""Maximum number of groups in this enclave that one other enclave key has created."""
 NOT_ACCEPTED: Final = "groups of its maker are not accepted here"
 _KEPT: Final = 4096
 _KEYS_KEPT: Final = 65_536
@@ -24,7 +24,7 @@ _MAX_FOUND: Final = 1000
 
 
 class GroupRegistry:
-    """Groups by id and by exact members. New groups are visible before they are on disk."""
+    """The known groups, by id and by their exact members. New groups can be looked up before they are on disk."""
 
     def __init__(self, store: Store, own: Sequence[bytes], accepted_makers: frozenset[bytes] | None = None) -> None:
         """Create the registry. `accepted_makers` are the enclave keys whose groups are accepted; None accepts all."""
@@ -79,11 +79,11 @@ class GroupRegistry:
         return self._accepted_makers is None or maker in self._own or maker in self._accepted_makers
 
     def unvalidated(self, members: Iterable[bytes]) -> list[bytes]:
-        """Return the keys that are not validated yet. Validating a key takes a tenth of a millisecond."""
+        """Return the member keys that are not validated yet. Validating a key takes a tenth of a millisecond."""
         return [member for member in members if member not in self._valid_keys]
 
     def note_valid(self, keys: Iterable[bytes]) -> None:
-        """Record that these keys are valid."""
+        """Record that these member keys are valid, so that they are not validated again."""
         if len(self._valid_keys) >= _KEYS_KEPT:
             self._valid_keys.clear()
         self._valid_keys.update(keys)

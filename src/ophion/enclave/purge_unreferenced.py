@@ -1,4 +1,6 @@
-"""Deletes payloads and groups of other enclaves, if no marker refers to them, in the database of a stopped node."""
+"""Deletes payloads and groups of other enclaves, if no marker transaction refers to them, in the database of a stopped
+node.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ _WRITTEN_AT_ONCE: Final = 10_000
 
 
 def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
-    """Delete payloads and groups without a marker. Returns the numbers of deleted payloads and groups. Groups of `own`
-    keys stay.
+    """Delete payloads and groups without a marker transaction. Returns the numbers of deleted payloads and groups.
+    Groups that the enclave keys `own` created are kept.
     """
     ledger = PrivateLedger(store)
     changes: list[Change] = []
@@ -31,7 +33,8 @@ def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
         if not has_marker:
             counts[one.is_group] += 1
             changes += deleted_rows(store, one)
-    for group_id, row in all_rows(store, GROUPS):  # include groups without a budget row, which older versions stored
+    # also delete groups that have no quota row, because older versions stored groups without a quota row
+    for group_id, row in all_rows(store, GROUPS):
         record = GroupRecord.decode(row)
         if group_id not in tracked and record.maker not in own and not ledger.blocks(group_id, 0, 1):
             counts[1] += 1

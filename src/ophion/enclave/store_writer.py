@@ -34,14 +34,14 @@ _CHECKED_AT_ONCE = 256
 
 
 class _Waiter(NamedTuple):
-    """A caller that waits for a commit."""
+    """A caller of `write` that waits for the commit of its changes."""
 
     waiter: asyncio.Future[None]
     settled: Callable[[bool], None] | None
 
 
 class StoreWriter:
-    """The enclave's only way to write to the database."""
+    """Writes the changes of the enclave to the database. All writes of the enclave use this class."""
 
     def __init__(self, store: Store, lanes: Lanes) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class StoreWriter:
     def _finished(self, done: asyncio.Future[None], waiting: list[_Waiter]) -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is not None:
-            # later writes rely on the failed write, so they fail too
+            # writes that arrived during the failed commit rely on its changes, so they fail too
             waiting = [*waiting, *self._waiting]
             self._changes, self._waiting = [], []
         self._note(error)

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=2 * MAX_TEXT_BYTES, idle_timeout_s=120.0)
 _MAX_OPEN: Final = 1024
-"""Maximum number of concurrent requests."""
+"""Maximum number of concurrent requests on the port for tools."""
 _TIMEOUT_S: Final = 60.0
 _RAW: Final = b"application/octet-stream"
 _NOT_FOUND: Final = frozenset({"EnclavePayloadNotFound", "PrivacyGroupNotFound"})
@@ -40,7 +40,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class EnclaveApplication:
-    """Request handlers of the port for tools."""
+    """Handles the requests on the enclave's HTTP port for tools."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -157,7 +157,9 @@ class EnclaveApplication:
         return _json(group_object(group))
 
     def _payload(self, key: bytes, to: bytes | None) -> tuple[bytes, bytes, bytes]:
-        """Open a payload with any local key. If `to` is given, it must be a local key and a recipient."""
+        """Decrypt a payload with any local key. If `to` is given, `to` must be a local key and a recipient of the
+        payload.
+        """
         [opened] = self._enclave.open_many([key])
         if opened is None:
             raise _PAYLOAD_NOT_FOUND
@@ -179,8 +181,8 @@ class EnclaveApplication:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 async with self._turn:
-                    # opening or sealing a payload blocks the event loop for milliseconds, so handle one payload per
-                    # loop iteration
+                    # encrypting or decrypting a payload blocks the event loop for milliseconds, so handle one payload
+                    # per loop iteration
                     await asyncio.sleep(0)
                 return await self._posts[request.path](request)
         except BadRequestBody as error:
@@ -197,7 +199,7 @@ class EnclaveApplication:
 def enclave_service(
     enclave: EmbeddedEnclave, host: str, port: int, hosts: tuple[str, ...], shared: SharedResources | None = None
 ) -> HttpService:
-    """Build the HTTP service for tools."""
+    """Build the HTTP service that offers the enclave's API to tools."""
     return HttpService(
         "Enclave service",
         host,

@@ -26,7 +26,7 @@ _ANSWER: Final = b"ophion enclave answer."
 
 
 class Envelope(NamedTuple):
-    """A box with its sender, recipient and nonce."""
+    """A NaCl box with the keys of its sender and recipient, and its nonce."""
 
     sender: bytes
     recipient: bytes
@@ -69,7 +69,7 @@ def open_request(keyring: EnclaveKeyring, path: bytes, envelope: Envelope) -> by
 
 
 def seal_answer(keyring: EnclaveKeyring, entropy: Entropy, request: Envelope, message: bytes) -> Envelope:
-    """Seal a response to an opened request."""
+    """Encrypt the response to a request, for the sender of the request."""
     return _sealed(keyring, entropy, request.recipient, request.sender, _ANSWER, request.nonce + message)
 
 

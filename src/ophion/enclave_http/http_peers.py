@@ -1,4 +1,4 @@
-"""Connections to enclaves over HTTP, for members whose nodes are no peers of this node (privacy.md 5.1, 15.2).
+"""Connections to enclaves over HTTP, for members whose nodes are not devp2p peers of this node (privacy.md 5.1, 15.2).
 
 This node asks every URL of `--privacy-enclave-peers` for its keys. The first response sealed with a key proves that the
 enclave holds that key. After that, the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and
@@ -47,7 +47,7 @@ _TIMEOUT_S: Final = 20.0
 _JSON: Final = "application/json"
 _OK: Final = 200
 _ALL_SEEN: Final = 2**63 - 1
-"""Cursor after all possible arrivals. A listing from this cursor is empty."""
+"""Cursor above every possible sequence number, so that a listing from this cursor is empty."""
 
 T = TypeVar("T")
 
@@ -78,17 +78,17 @@ class HttpEnclaveLine:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> Push:
-        """Push a parcel. Several parcels may share one request."""
+        """Push a payload or group. Several of them may share one request."""
         return self._pushes.put(parcel)
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """List parcels that arrived at the other enclave for a local key."""
+        """List the payloads and groups that arrived at the other enclave for a local key."""
         self._request_id += 1
         request = messages.encode_list(ListRequest(self._request_id, key, after))
         return (await self._ask(LIST, key, request, messages.read_listing))[1]
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Fetch parcels by label. Sends a request for each local key until all parcels are found."""
+        """Fetch payloads and groups by id. Sends one request per local key until everything is found."""
         missing = dict.fromkeys(labels[:MAX_LABELS])
         found: list[Parcel] = []
         for key in self._enclave.keys:
@@ -122,7 +122,7 @@ class HttpEnclaveLine:
             raise LineLost("the URL serves no key of another enclave")
 
     def close(self) -> None:
-        """Fail the pushes that are pending on this connection."""
+        """Close the connection. Its unfinished pushes fail with `LineLost`."""
         self.lost.set()
         self._enclave.directory.left(self)
         self._pushes.lose()
@@ -148,7 +148,7 @@ class HttpEnclaveLine:
                     self.lost.set()  # the connection is lost, so no more acknowledgements arrive
 
     def _sender(self, parcel: Parcel) -> bytes:
-        """Return the local key that sends a parcel."""
+        """Return the local key with which a payload or group is sent."""
         own = self._enclave.keys
         if parcel.label.kind is Kind.PAYLOAD:
             sender = read_sealed(parcel.body).sender
@@ -159,7 +159,7 @@ class HttpEnclaveLine:
     async def _ask(
         self, path: str, own: bytes, message: bytes, read: Callable[[bytes], T], other: bytes | None = None
     ) -> T:
-        """Send a request and open its response. Raises `LineLost` for any failure."""
+        """Send a sealed request and return the decrypted response. Raises `LineLost` for any failure."""
         keyring = self._enclave.keyring
         recipient = min(self.keys) if other is None else other
         try:
@@ -177,7 +177,7 @@ class HttpEnclaveLine:
 
 
 class HttpEnclavePeers:
-    """Keeps a connection to every URL while the node runs."""
+    """Keeps a connection to every URL of `--privacy-enclave-peers` while the node runs."""
 
     name = "distant enclaves"
 

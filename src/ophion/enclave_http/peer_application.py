@@ -1,6 +1,6 @@
 """`PeerApplication`: serves requests of other enclaves on `--privacy-enclave-port`.
 
-The port is open to all senders. A request has the rights of the key that sealed it, and the response is sealed for that
+Everyone may send to this port. A request has the rights of the key that sealed it, and the response is sealed for that
 key. All unknown senders share one rate limit. Each enclave at a configured URL has its own rate limit.
 """
 
@@ -52,7 +52,7 @@ Handler: TypeAlias = Callable[[bytes, bytes], Awaitable[bytes]]
 
 
 class PeerApplication:
-    """Request handlers of the port for enclaves."""
+    """Handles the requests of other enclaves on `--privacy-enclave-port`."""
 
     host_refused: Final = Response(403, (b"Host not authorized.",), TEXT)
 
@@ -64,7 +64,7 @@ class PeerApplication:
         loop: asyncio.AbstractEventLoop,
         tessera: TesseraPeers | None = None,
     ) -> None:
-        """Create the handlers. With `tessera`, they also serve enclaves of Tessera."""
+        """Create the request handlers. If `tessera` is given, enclaves of Tessera are served on the same port."""
         self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
         self._entropy = entropy
@@ -124,7 +124,7 @@ class PeerApplication:
         return Response(200, (answer.encode(),), JSON)
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
-        """Run work on the event loop, or in a worker thread when `size` is large."""
+        """Run `work` on the event loop, or in a worker thread if the request has many bytes (`size`)."""
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     # --- requests --------------------------------------------------------------------------------

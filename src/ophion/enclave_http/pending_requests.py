@@ -11,7 +11,7 @@ from ophion.rpc.transport.replies import Pending
 
 
 class OpenRequests:
-    """Pending requests of one port."""
+    """The pending requests of one HTTP port of the enclave."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
@@ -24,7 +24,7 @@ class OpenRequests:
         return len(self._open) >= self._most
 
     def begin(self, work: Coroutine[Any, Any, Response]) -> Pending[Response]:
-        """Start a task. Returns its pending response, which never raises."""
+        """Run `work` as a task and return its pending response. `work` must not raise, but return an error response."""
         task = self._loop.create_task(work)
         pending: Pending[Response] = Pending(task.cancel)
         self._open.add(pending)

@@ -1,4 +1,6 @@
-"""`SenderRates`: rate limits of the port for enclaves. Known members have their own limit, all others share one."""
+"""`SenderRates`: rate limits of the enclave's HTTP port for other enclaves. Each sender with a known key has its own
+limit; all other senders share one limit.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,21 @@ from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock
 
 UNKNOWN_SENDERS: Final = b""
-"""Account of all senders that have not proven a key."""
+"""Key of the rate limit that all senders without a proven key share."""
 REQUEST_BYTES: Final = 16 * 1024
-"""Bytes charged for each request in addition to its size. They cover the shared secret and database lookups."""
+"""Bytes charged for each request in addition to its size, for computing the shared secret and for database lookups."""
 MEMBER_BYTES: Final = 4096
 """Bytes charged for each member of an unknown group. Validating a member's key takes a tenth of a millisecond."""
 MAX_UNKNOWN_WAITING: Final = 64
-"""Maximum number of requests of unknown senders that wait. All senders share the slots of pending requests."""
+"""Maximum number of waiting requests of unknown senders, so that slots remain for the requests of known senders."""
 MAX_WAIT_S: Final = 10.0
-"""Maximum seconds that a request waits. A request that would wait longer uses up nothing."""
+"""Maximum seconds that a request waits. A request that would wait longer is refused and not charged."""
 _BURST_BYTES: Final = 16 * 1024 * 1024
 _BYTES_A_SECOND: Final = 4 * 1024 * 1024
 
 
 class RateExceeded(OphionError):
-    """The rate limit of a sender is used up."""
+    """Raised when the rate limit of a sender is used up."""
 
     transient = True
 

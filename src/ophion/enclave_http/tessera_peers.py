@@ -1,9 +1,10 @@
 """Connections to enclaves of Tessera, for members that have not moved to Ophion (decision 188).
 
-This node asks the P2P server of every Tessera for its keys (`GET /partyinfo`), and lets it decrypt a random UUID for
-each key (`POST /partyinfo/validate`). The right answer proves that the URL holds the key. Then the URL serves as a
-`Line` for that key: payloads and groups go to `/push` and `/pushPrivacyGroup`. `POST /partyinfo` tells Tessera the keys
-of this node. URLs of further enclaves come from the configured ones alone, never from a caller.
+This node requests the enclave keys of every Tessera from its P2P server (`GET /partyinfo`). For each key, this node
+sends a random UUID that is encrypted for the key (`POST /partyinfo/validate`). If Tessera returns the UUID, it holds
+the key. Then the URL serves as a `Line` for that key: this node pushes payloads to `/push` and groups to
+`/pushPrivacyGroup`. `POST /partyinfo` tells Tessera the keys of this node. URLs of further enclaves come only from the
+configured enclaves, never from an enclave that calls this node.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ API_VERSIONS: Final = ("v1", "3.0")
 knows CBOR (5.0) uses the binary encoding for enclaves that do not announce 5.0.
 """
 MAX_FOUND_URLS: Final = 256
-"""Maximum number of enclaves that are found through the configured ones."""
+"""Maximum number of enclaves whose URLs this node learns from the configured enclaves."""
 
 _OCTETS: Final = "application/octet-stream"
 _HEADERS: Final = {"Content-Type": _OCTETS, "tesseraSupportedApiVersions": ",".join(API_VERSIONS)}
@@ -55,17 +56,25 @@ _MAX_TRIES: Final = 3
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 60.0
 _LOOK_S: Final = 10.0
-"""Seconds between two requests for keys. Tessera forgets this node when a request to it fails."""
+"""Seconds between two requests for the keys of one Tessera. The requests also announce this node again, because Tessera
+forgets this node after a failed request.
+"""
 _REFRESH_S: Final = 5.0
-"""Minimum seconds between two requests for keys that callers cause. Two Ophion nodes would cause them in a loop."""
+"""Minimum seconds between two key requests to one URL that a call from this URL causes. Otherwise two Ophion nodes
+would cause each other's requests in a loop.
+"""
 _MAX_FAILURES: Final = 8
-"""Failed attempts after which a found URL is dropped, until a configured enclave names it again."""
+"""Number of failed attempts after which a URL that is not configured is dropped, until a configured enclave names it
+again.
+"""
 _TIMEOUT_S: Final = 20.0
 _RANDOMNESS: Final = 80
 
 
 class TesseraLine:
-    """The connection to one Tessera. It lasts from the first proven key to the first failed request."""
+    """The connection to one Tessera enclave. The connection lasts from the first proven key to the first failed
+    request.
+    """
 
     is_fallback = True
 
@@ -78,9 +87,10 @@ class TesseraLine:
         on_lost: Callable[[], None],
         may_hold: Callable[[bytes], bool] = lambda key: True,
     ) -> None:
-        """Create a connection. `own_url` is the URL of this node that Tessera is told.
+        """Create a connection. `own_url` is the URL that this node sends to Tessera as its own.
 
-        `may_hold` returns whether this URL may have a key, because another URL may come first.
+        `may_hold` returns whether this connection may serve a key. It returns False for a key that a configured URL has
+        proven, if this connection's URL is not configured.
         """
         self.name = client.url
         self.identity = sha512(client.url.encode()).digest()
@@ -97,7 +107,7 @@ class TesseraLine:
     # --- Line ------------------------------------------------------------------------------------
 
     def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
-        """Push a parcel to the members of its group that this Tessera serves, each with its own box alone."""
+        """Push a payload or group to the keys of this Tessera. Each recipient gets only its own box of a payload."""
         loop = asyncio.get_running_loop()
         push: asyncio.Future[str | None] = loop.create_future()
         if self.is_lost:
@@ -108,17 +118,19 @@ class TesseraLine:
         return push
 
     async def listing(self, key: bytes, after: int) -> Listing:
-        """Return an empty listing: Tessera has none."""
+        """Return an empty listing, because Tessera cannot list payloads."""
         return Listing([], after, False)
 
     async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Return nothing: a recipient of Tessera gets every payload when it is sent."""
+        """Return an empty list, because Tessera sends every payload at once and does not serve it later."""
         return []
 
     # --- connect and close -----------------------------------------------------------------------
 
     async def introduce(self) -> PartyInfo:
-        """Tell Tessera the keys of this node, and let it prove its own. Returns what it knows. Raises `LineLost`."""
+        """Tell Tessera the keys of this node, and verify the keys of Tessera. Returns the party info of Tessera. Raises
+        `LineLost`.
+        """
         own = self._enclave.keys
         info = PartyInfo(self._own_url, tuple((key, self._own_url) for key in own), (self._own_url,))
         try:
@@ -143,12 +155,14 @@ class TesseraLine:
         return info
 
     def lose(self) -> None:
-        """End this connection soon, because a request failed or another URL has its key."""
+        """Mark this connection as lost, because a request failed or another URL has proven its key. `TesseraPeers` then
+        closes the connection.
+        """
         self.is_lost = True
         self._on_lost()
 
     def close(self) -> None:
-        """Fail the pushes that are pending on this connection."""
+        """Close the connection. Its unfinished pushes fail with `LineLost`."""
         self.is_lost = True
         self._enclave.directory.left(self)
         for push in tuple(self._pushes):
@@ -156,7 +170,7 @@ class TesseraLine:
         self._client.close()
 
     async def _is_proven(self, key: bytes) -> bool:
-        """Whether the enclave decrypts a random UUID that is sealed for a key."""
+        """Whether the Tessera enclave holds a key: it must decrypt a random UUID that is sealed for the key."""
         uuid = str(UUID(bytes=self._entropy.token(16), version=4)).encode()
         sender = self._enclave.keys[0]
         try:
@@ -181,7 +195,9 @@ class TesseraLine:
             push.set_result(outcome)
 
     async def _deliver_payload(self, parcel: Parcel) -> str | None:
-        """Push a payload to every key of this Tessera that has a box in it. Other keys get nothing."""
+        """Push a payload to every key of this Tessera for which the payload has a box. Returns None, or the first
+        refusal.
+        """
         group_id = read_sealed(parcel.body).group
         recipients = [key for key in boxes_of(parcel.body) if key in self.keys]
         refusal: str | None = "no key of this enclave is a recipient"
@@ -200,7 +216,9 @@ class TesseraLine:
         return await self._push(PUSH_GROUP, encode_group(group))
 
     async def _push(self, path: str, body: bytes) -> str | None:
-        """Send a request until Tessera accepts or refuses it. A server error may be transient, so it is retried."""
+        """Send a request until Tessera accepts or refuses it. Retries after a server error, which may be transient.
+        Returns None, or the refusal.
+        """
         pause = _FIRST_PAUSE_S
         for tries in range(1, _MAX_TRIES + 1):
             answer = await self._ask("POST", path, body)
@@ -222,8 +240,8 @@ class TesseraLine:
 
 
 class TesseraPeers:
-    """Keeps a connection to every Tessera while the node runs: to the configured URLs, and to those found through
-    them.
+    """Keeps a connection to every Tessera enclave while the node runs: to the configured URLs, and to URLs that the
+    configured enclaves name.
     """
 
     name = "Tessera enclaves"
@@ -235,11 +253,13 @@ class TesseraPeers:
         self._entropy = entropy
         self._wakes: dict[str, asyncio.Event] = {}
         self._refreshed: dict[str, float] = {}
-        """By URL: the time of the last request for keys that a caller caused."""
+        """Time of the last key request that a call from the URL caused, by URL."""
         self._lines: dict[str, tuple[TesseraLine, frozenset[str]]] = {}
-        """Connections by URL, with the addresses of the URL."""
+        """Connections by URL, each with the IP addresses of the URL."""
         self._held: frozenset[bytes] = frozenset()
-        """Keys that configured URLs have proven. A found URL may prove them too, by asking their owner."""
+        """Keys that configured URLs have proven. They are reserved for these URLs, because another URL could pass off a
+        key as its own by forwarding the UUID to the key's owner.
+        """
         self._tasks: asyncio.TaskGroup | None = None
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -251,9 +271,10 @@ class TesseraPeers:
             ready()
 
     def refresh(self, url: str) -> None:
-        """Look at an enclave soon, because it may have just called. An unknown URL changes nothing.
+        """Request the keys of an enclave soon, because this enclave may just have called this node. Ignores an unknown
+        URL.
 
-        Any caller can name the URL, so this happens at most once in `_REFRESH_S` seconds.
+        Any caller can send any URL, so a URL is refreshed at most once in `_REFRESH_S` seconds.
         """
         wake, now = self._wakes.get(url), asyncio.get_running_loop().time()
         if wake is not None and now - self._refreshed.get(url, -_REFRESH_S) >= _REFRESH_S:
@@ -280,7 +301,9 @@ class TesseraPeers:
         return is_configured or key not in self._held
 
     def _hold(self, keys: frozenset[bytes]) -> None:
-        """Reserve the keys of a configured URL. Found URLs that have one of them connect again without it."""
+        """Reserve the keys that a configured URL has proven. Connections of other URLs that serve such a key are closed
+        and opened again without the key.
+        """
         if not keys.issubset(self._held):
             self._held |= keys
             for url, (line, _) in self._lines.items():

@@ -1,8 +1,8 @@
 """`TesseraRequests`: serves enclaves of Tessera on `--privacy-enclave-port` (decision 188).
 
-The protocol of Tessera has no authentication of callers. The box of a payload proves its sender, so a payload has the
-rights of that key. A group proves nothing: it counts only if the address of the caller is the one of a Tessera that has
-proven the key of a member.
+The protocol of Tessera has no authentication of callers. The encryption of a payload proves the key of its sender, so a
+payload has the rights of that key. A group contains no such proof. A group is accepted only from the IP address of a
+Tessera that has proven the key of a group member.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _OCTETS: Final = b"application/octet-stream"
 _TIMEOUT_S: Final = 15.0
 _SHORT_BYTES: Final = 32 * 1024
 _MAX_QUESTION_BYTES: Final = 4096
-"""Maximum size of a payload whose decryption proves a key: a UUID and one box."""
+"""Maximum size in bytes of an encrypted UUID that Tessera sends to verify a key of this enclave."""
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _BUSY: Final = frozenset((BUDGET_EXCEEDED, TOO_MANY_GROUPS))
 _MAX_NAMED: Final = 64
-"""Maximum number of unknown addresses that are logged."""
+"""Maximum number of unknown addresses that are logged, each once."""
 
 T = TypeVar("T")
 
 
 class TesseraRequests:
-    """Request handlers for enclaves of Tessera."""
+    """Handles the requests of Tessera enclaves."""
 
     def __init__(self, enclave: EmbeddedEnclave, peers: TesseraPeers, rates: SenderRates) -> None:
         self._enclave = enclave
@@ -76,7 +76,7 @@ class TesseraRequests:
         return request.path in self._posts and media_type(request.headers) == _OCTETS
 
     async def answer(self, request: Request) -> Response:
-        """Answer a request of another enclave."""
+        """Handle a request of a Tessera enclave and return the response."""
         if request.method == b"GET":
             return self._gets[request.path]
         try:
@@ -92,14 +92,16 @@ class TesseraRequests:
     # --- requests --------------------------------------------------------------------------------
 
     async def _take_party_info(self, request: Request) -> Response:
-        """Note that an enclave is there. The keys in the info prove nothing, so they are not used."""
+        """Record that an enclave is online. The keys in its party info are not proven, so they are not used."""
         await self._rates.pay(self._account(request.address), len(request.body) + REQUEST_BYTES)
         info = await self._run(len(request.body), partial(PartyInfo.decode, request.body))
         self._peers.refresh(info.url)
         return Response(200, (PartyInfo(self._peers.own_url, (), ()).encode(),), _OCTETS)
 
     async def _prove(self, request: Request) -> Response:
-        """Decrypt a random UUID, which proves a key of this enclave. No other text is given away."""
+        """Decrypt a random UUID and return it, which proves that this enclave holds the key. A decrypted text that is
+        no UUID is not returned.
+        """
         await self._rates.pay(self._account(request.address), len(request.body) + REQUEST_BYTES)
         if len(request.body) > _MAX_QUESTION_BYTES:
             return _text(400, "it is too large")
@@ -117,7 +119,8 @@ class TesseraRequests:
         try:
             own, box, text = await self._run(size, partial(opened, self._enclave.keyring, payload))
         except DecodeError:
-            # any caller can name a known sender, so the known sender does not pay for a payload that does not open
+            # charge unknown senders for a payload that cannot be decrypted, because any caller can write a known sender
+            # into the payload
             if is_known:
                 await self._rates.pay(UNKNOWN_SENDERS, size + REQUEST_BYTES)
             raise
@@ -146,7 +149,9 @@ class TesseraRequests:
     # --- helpers ---------------------------------------------------------------------------------
 
     def _for_this_enclave(self, payload: TesseraPayload) -> TesseraPayload:
-        """Return a payload that names a local key, or that has one box without a name. Raises `DecodeError`."""
+        """Return the payload unchanged if it names a local key as recipient, or has only one box and names no
+        recipient. Otherwise raises `DecodeError`.
+        """
         if payload.recipients and self._own.isdisjoint(payload.recipients):
             raise DecodeError("no recipient is a key of this enclave")
         if not payload.recipients and len(payload.boxes) > 1:
@@ -160,7 +165,9 @@ class TesseraRequests:
         return group
 
     def _account(self, address: str) -> bytes:
-        """Return the account that pays for a request without a proven sender."""
+        """Return the key whose rate limit is charged for a request from this IP address that contains no proof of its
+        sender.
+        """
         return min(self._peers.keys_at(address), default=UNKNOWN_SENDERS)
 
     def _name(self, address: str) -> None:
@@ -173,7 +180,7 @@ class TesseraRequests:
         return PartyInfo(own_url, tuple((key, own_url) for key in self._enclave.keys), ())
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
-        """Run work on the event loop, or in a worker thread when `size` is large."""
+        """Run `work` on the event loop, or in a worker thread if the request has many bytes (`size`)."""
         return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
 

@@ -32,7 +32,9 @@ class GatewayConnection(asyncio.Protocol):
         hand_over: Callable[[HttpConnection, Tunnel], None],
         openings: Openings,
     ) -> None:
-        """Create the connection. `hand_over` transfers its connection slot to a tunnel."""
+        """Create the connection. The connection calls `hand_over` to transfer its connection slot to a WebSocket
+        tunnel.
+        """
         self._policy = policy
         self._paths = paths
         self._hand_over = hand_over

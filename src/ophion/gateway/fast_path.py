@@ -25,7 +25,7 @@ class RelayPath:
     def __init__(self, http: HttpConnection) -> None:
         self._http = http
         self._forwarded_for = b""
-        """Request head of the client from which `_head` was built."""
+        """The client's request head from which the forwarded request head `_head` was built."""
         self._head = b""
 
     def relay(self, data: bytes) -> bool:

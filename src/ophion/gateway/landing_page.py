@@ -1,4 +1,4 @@
-"""Files of the web interface at `/`."""
+"""Serves the files of the web interface at the path `/` of the gateway."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ class NodeStatus:
     """Checks which nodes of a site are online."""
 
     def __init__(self, site: Site, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop) -> None:
-        """Create the checks. `services` maps node names to JSON-RPC services; a node with None counts as offline."""
+        """Create the liveness checks. `services` maps node names to JSON-RPC services; a node with None counts as
+        offline.
+        """
         self._site = site
         self._services = services
         self._loop = loop

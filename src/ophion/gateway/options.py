@@ -1,4 +1,4 @@
-"""Options of the web interface."""
+"""Options of a node that serves the web interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ophion.runtime.options import port as valid_port
 
 
 class PageConfig(Options):
-    """Web interface."""
+    """Web interface: address of the web interface."""
 
     enabled: bool = option(
         "--page-http-enabled",

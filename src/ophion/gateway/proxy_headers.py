@@ -26,7 +26,7 @@ _NOT_ANSWERED: Final = _HOP_BY_HOP | {b"content-length", b"content-type", b"date
 
 
 def target_of(path: bytes, query: bytes) -> bytes:
-    """Return the target of a request line."""
+    """Return the target of a request line: path and query."""
     return path + b"?" + query if query else path
 
 

@@ -122,7 +122,7 @@ class Tunnel(asyncio.Protocol):
         self._openings.begin(self)
 
     def open(self) -> None:
-        """Connect to the node. `Openings` calls this method."""
+        """Connect to the node. `Openings` calls this method when a slot is free."""
         self._opening = asyncio.get_running_loop().create_task(self._open(), name="open a tunnel")
 
     async def _open(self) -> None:
@@ -159,7 +159,7 @@ class Tunnel(asyncio.Protocol):
         self._transport.write(data)
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer the handshake with an error."""
+        """Answer the client's WebSocket handshake with an HTTP error, and close the connection."""
         if not self._is_over:
             self.answer(failure(self._upstream.kind, status, f"{self._upstream.name}: {reason}"))
 

@@ -41,8 +41,8 @@ class TunnelDirection:
         write: Callable[[bytes], None],
         report_memory: Callable[[], None],
     ) -> None:
-        """Create a direction. `write` sends bytes from `source` to the other end. `report_memory` is called when the
-        number of held bytes changes.
+        """Create one direction of a tunnel. `write` sends bytes from `source` to the other end. `report_memory` is
+        called when the number of held bytes changes.
         """
         self._scheduler = scheduler
         self._source = source
@@ -98,7 +98,7 @@ class TunnelDirection:
         self._write(data)
 
     def _settle(self) -> None:
-        """Pause or resume reading from the source."""
+        """Pause reading from the source while bytes are held or the other end does not read; resume it otherwise."""
         should_read = not (self._is_held or self._held or self._is_over)
         if should_read != self._is_reading and not self._source.is_closing():
             self._is_reading = should_read

@@ -147,7 +147,7 @@ class Upstream:
             self._waiting.popleft().pending.resolve(answer)
 
     def free(self, one: UpstreamConnection) -> None:
-        """Reuse a connection whose response is complete."""
+        """Reuse a connection whose response is complete: for the next queued request, or as an idle connection."""
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.is_given_up:

@@ -61,7 +61,7 @@ Login = Callable[[Request], Result]
 
 
 class GraphqlApplication:
-    """Passes requests for `/graphql` to the engine."""
+    """Handles the HTTP requests of the GraphQL port. Passes queries to the engine in the Rust extension."""
 
     call_path: Final = b"/graphql"
     call_kind: Final = JSON

@@ -22,8 +22,8 @@ _MAX_FEE_BITS = 128
 
 
 async def replies_to(ctx: RpcContext, asks: Sequence[GraphqlAsk]) -> list[GraphqlReply]:
-    """Run these requests and return their replies. Transactions run one by one in order, other requests
-    concurrently.
+    """Run the calls, estimates and transactions of a GraphQL request and return their replies. If the request sends a
+    transaction, everything runs one by one in order, otherwise concurrently.
     """
     if any(ask.kind == "send" for ask in asks):
         return [await _reply(ctx, ask) for ask in asks]

@@ -51,7 +51,8 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                self.leave(None)  # the request got its slot and was cancelled in the same iteration of the event loop
+                # free the slot of a request that got its slot and was cancelled in the same iteration of the event loop
+                self.leave(None)
             raise
 
     def leave(self, text: GraphqlText | None) -> None:

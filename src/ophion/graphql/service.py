@@ -51,7 +51,7 @@ def schema_text() -> str:
 
 
 def graphql_engine(context: RpcContext, limits: GraphqlLimits) -> GraphqlEngine:
-    """Create the engine for one chain."""
+    """Create the GraphQL engine of the Rust extension for the chain of this node."""
     return GraphqlEngine(
         schema_text(),
         chain_id=context.queries.spec.chain_id,

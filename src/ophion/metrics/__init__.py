@@ -4,7 +4,7 @@ packages ──watch──> runtime.metrics.MetricsRegistry ──text──> se
                                                     └─nested─> debug_metrics
 
 options         options of metrics
-families        metrics of chain, pool, interfaces and lanes
+families        metrics of chain, pool, interfaces and worker threads
 process         metrics of the operating system and the interpreter
 requests        method tables that count and time requests
 node_metrics    all metrics of one node

@@ -312,7 +312,7 @@ def declare_interface(
     filters: Filters,
     subscriptions: Subscriptions,
 ) -> None:
-    """Declare metrics of connections, filters and subscriptions."""
+    """Declare metrics of the RPC interface: client connections, filters and subscriptions."""
     category = Category.RPC
     open_now = registry.gauge(category, "active_connections", "Open connections.", "service")
     evicted = registry.counter(

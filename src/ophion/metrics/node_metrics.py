@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Network(Protocol):
-    """Measured parts of a node with peers."""
+    """The parts of a node with peers that metrics measure."""
 
     @property
     def eth(self) -> EthProtocol: ...
@@ -85,7 +85,7 @@ class Watched(Struct, frozen=True):
 
 
 class NodeMetrics:
-    """The registry of one node.
+    """All metrics of one node, in one registry.
 
     Request metrics exist from the start, because method tables need them. The other metrics are declared when the
     services are known. With metrics off, the node declares nothing until a client calls `debug_metrics`.

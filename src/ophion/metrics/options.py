@@ -12,7 +12,7 @@ from ophion.runtime.options import port as valid_port
 
 
 class MetricsConfig(ListenerConfig):
-    """Metrics."""
+    """Metrics: metrics port, metric families and push gateway."""
 
     names: ClassVar[Mapping[str, str]] = {"service": "metrics", "content": "metrics for Prometheus"}
 

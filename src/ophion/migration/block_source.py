@@ -1,4 +1,4 @@
-"""The interface of a source: the chain to migrate."""
+"""`BlockSource`: the interface of all sources of blocks for a migration, such as a database of another client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ophion.primitives.types import Hash32
 
 
 class SourceHead(Struct, frozen=True):
-    """The canonical head of a source."""
+    """Number and hash of the canonical head of a source."""
 
     number: int
     hash: Hash32

@@ -30,7 +30,9 @@ class Migrated(Struct, frozen=True):
 
 
 class ChainMigration:
-    """Moves one chain. After an interruption, another `run` continues."""
+    """Imports the chain of one source. If a run is interrupted, the next run continues after the last imported
+    block.
+    """
 
     def __init__(
         self,
@@ -65,7 +67,8 @@ class ChainMigration:
             done = self._import(start, head.number, first)
             blocks += done.blocks
             transactions += done.transactions
-            if not done.blocks:  # the chain already has all these blocks, on a branch that lost the fork choice
+            # the database already has all blocks of the source, but on a branch that lost the fork choice
+            if not done.blocks:
                 break
         self._check_head(head)
         return Migrated(head, blocks, transactions, first)

@@ -20,7 +20,7 @@ _OWN_FILES: Final = frozenset(("node-private-key-file", "static-nodes-file"))
 
 
 class ConfigLine(Struct, frozen=True):
-    """The translation of one key of the file."""
+    """The translation of one key of a Besu configuration file, as a line of the report."""
 
     key: str
     outcome: str
@@ -33,7 +33,7 @@ class TranslatedConfig(Struct, frozen=True):
     text: str
     lines: list[ConfigLine]
     by_hand: list[str]
-    """Lines for which the operator must decide what to do."""
+    """Messages about keys for which the operator must decide what to do."""
 
 
 def translate_config(file: Path, data_path: Path) -> TranslatedConfig:
@@ -51,7 +51,7 @@ def translate_config(file: Path, data_path: Path) -> TranslatedConfig:
 
 
 def _translate(key: str, value: object, own: set[str], data_path: Path, result: TranslatedConfig) -> str:
-    """Return the line for the new file, and add the key to the report."""
+    """Translate one key. Returns its line for the new configuration file, and adds the key to the report."""
     row = find_besu_option(key)
     comment = f"# {json.dumps(key)[1:-1]} = {_toml(value)}"
 

@@ -16,7 +16,7 @@ _ENTRY_BYTES: Final = 6
 
 
 class FreezerTable:
-    """One table, such as `headers`. Raises `CommandError` when the table cannot be read."""
+    """One table of geth's freezer, such as `headers`. Raises `CommandError` when the table cannot be read."""
 
     def __init__(self, path: Path, name: str, is_compressed: bool = True) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class FreezerTable:
         self._unpack: Any = None
         self._index: BinaryIO | None = None
         self.first = self.count = 0
-        """Number of the first item; `count` is the number after the last item."""
+        """Number of the first item in the table. `count` is one more than the number of the last item."""
         index = path / f"{name}.{self._kind}idx"
         if not index.is_file() or index.stat().st_size < _ENTRY_BYTES:
             return

@@ -35,7 +35,7 @@ class OldLayout(Struct, frozen=True):
     """JSON lists of enode URLs from which an allow list is made (GoQuorum)."""
     copied: tuple[str, ...] = ()
     by_hand: tuple[tuple[str, str], ...] = ()
-    """Files or directories that are not copied, each with an instruction for the operator."""
+    """Files or directories that the migration does not copy, each with an instruction for the operator."""
 
 
 BESU_LAYOUT: Final = OldLayout(

@@ -1,4 +1,4 @@
-"""Cancellation of work on other threads."""
+"""`Cancellation`: a flag with which one thread stops work of the Rust extension in another thread."""
 
 from ophion._native import Cancellation
 

@@ -1,4 +1,4 @@
-"""Keys, Keccak and secp256k1 signatures."""
+"""Private keys, Keccak-256, and secp256k1 signatures and their recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sealed payloads, and the keys that open them."""
+"""Rust types of the privacy enclave: sealed (encrypted) payloads, and the keyring that seals and decrypts them."""
 
 from ophion._native import (
     MAX_SEALED_BOXES,

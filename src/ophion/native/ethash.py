@@ -1,4 +1,6 @@
-"""Light ethash: verification, and nonce search for networks of low difficulty."""
+"""Light ethash (without the full dataset): verifies proof of work, and searches nonces on networks of low
+difficulty.
+"""
 
 from ophion._native import ethash_compute, ethash_search, ethash_seed
 

@@ -1,4 +1,4 @@
-"""Execution of blocks and calls."""
+"""Rust functions that execute blocks and calls on a state, build blocks and estimate gas."""
 
 from ophion._native import (
     AccountOverride,

@@ -1,4 +1,4 @@
-"""Validation and execution of GraphQL requests."""
+"""Rust engine that validates and executes GraphQL requests."""
 
 from ophion._native import GraphqlAsk, GraphqlEngine, GraphqlQuery, GraphqlReply, GraphqlRound, GraphqlText
 

@@ -1,4 +1,4 @@
-"""Client input: plain requests, JSON outlines, WebSocket frames."""
+"""Rust parsers of client input: common JSON-RPC requests, the structure of JSON texts, WebSocket frames."""
 
 from ophion._native import FrameReader, JsonOutline, PlainRequests, json_outline
 

@@ -1,4 +1,4 @@
-"""Private transactions: their encoding, their markers and their results."""
+"""Rust functions for private transactions: encoding, signing of marker transactions, execution and receipts."""
 
 from ophion._native import (
     PrivateBatch,

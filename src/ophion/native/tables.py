@@ -1,4 +1,4 @@
-"""Tables of the chain as column buffers in Arrow's layout."""
+"""Rust functions that read datasets of the chain into column buffers in Arrow's layout."""
 
 from ophion._native import (
     ColumnBuffer,

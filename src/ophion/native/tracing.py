@@ -1,4 +1,4 @@
-"""Transaction traces: streams of JSON text."""
+"""Rust functions that trace transactions and return the traces as streams of JSON text."""
 
 from ophion._native import (
     CallRefused,

@@ -1,4 +1,4 @@
-"""Transactions and block bodies, decoded in Rust."""
+"""Rust types of decoded transactions and block bodies."""
 
 from ophion._native import (
     Body,

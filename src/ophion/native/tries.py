@@ -1,4 +1,4 @@
-"""Roots of in-memory tries, and proof verification."""
+"""Rust functions that compute trie roots in memory and verify Merkle proofs."""
 
 from ophion._native import ordered_root, trie_root, verify_proof
 

@@ -1,4 +1,4 @@
-"""The startup text for a terminal."""
+"""Formats the text that a node prints to a terminal at startup."""
 
 from __future__ import annotations
 

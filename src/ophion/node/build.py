@@ -179,7 +179,7 @@ def build_core(
 
 
 def pool_head(queries: Queries) -> PoolHead:
-    """Return the values of the head that the pool needs."""
+    """Return the values of the head and the next block that the transaction pool needs."""
     spec = queries.spec
     following = queries.next_block().header
     fork = spec.fork_of(following)

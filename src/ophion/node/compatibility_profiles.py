@@ -79,7 +79,9 @@ _DEV_PREFIX: Final = "dev-"
 
 
 def compat_settings(given: Iterable[Given], specs: Iterable[OptionSpec]) -> Iterator[Given]:
-    """Yield the settings of the chosen profile. Without a genesis file, options of the dev network are included."""
+    """Yield the settings of the profile that `--compat` names. Without a genesis file, options of the dev network are
+    included.
+    """
     chosen = _chosen(given)
     if chosen is None:
         return

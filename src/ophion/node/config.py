@@ -49,7 +49,7 @@ from ophion.runtime.options import Options, at_least, between, is_loopback, opti
 
 
 class LogConfig(Options):
-    """Logging."""
+    """Logging: level, format and files of the log."""
 
     level: LogLevel = option(
         "--logging", "-l", default=LogLevel.INFO, metavar="LEVEL", help="Lowest level that is logged: OFF to ALL."
@@ -83,7 +83,7 @@ class LogConfig(Options):
 
 
 class ProcessConfig(Options):
-    """Process."""
+    """Process: compatibility profile and conventions of Besu."""
 
     compat: Compat | None = option(
         "--compat",
@@ -104,7 +104,7 @@ PERM_WITHOUT_PERMISSIONS = "Permissions are disabled. Cannot enable PERM APIs wh
 
 
 class NodeConfig(Options):
-    """A node."""
+    """A node: the options of all packages."""
 
     data: DataConfig = field(default_factory=DataConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)

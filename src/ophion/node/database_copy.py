@@ -48,9 +48,9 @@ class CopyStep(Enum):
     """A step of a copy, for progress reports."""
 
     COPYING = auto()
-    """The copy itself; progress is counted in bytes."""
+    """The database is being copied; progress counts bytes."""
     CHECKING = auto()
-    """The check of the copy; progress is counted in database entries."""
+    """The finished copy is being checked; progress counts database entries."""
 
 
 OnProgress = Callable[[CopyStep, int, int], None]
@@ -217,14 +217,14 @@ def _check_free_space(folder: Path, needed: int) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove files of an interrupted attempt."""
+    """Remove the database files of an interrupted copy from the folder, and create the folder if it is missing."""
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)
     folder.mkdir(exist_ok=True)
 
 
 def remove_copy(partial: Path) -> None:
-    """Remove only the files that a copy writes."""
+    """Remove a partial copy: only the files that a copy writes, and their folders if they are then empty."""
     for name in (f"database/{DATA_FILE}", f"database/{LOCK_FILE}", "database/DATABASE_METADATA.json", "lock"):
         (partial / name).unlink(missing_ok=True)
     for folder in (partial / "database", partial):

@@ -40,7 +40,7 @@ _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class DataConfig(Options):
-    """Data."""
+    """Data: data directory and key files."""
 
     data_path: Path = option(
         "--data-path",
@@ -95,7 +95,7 @@ class DataConfig(Options):
 
     @property
     def key_file(self) -> Path:
-        """Return the path of the key file in use."""
+        """Return the path of the node's key file: the configured file, or `key` in the data path."""
         return self.node_private_key_file or self.data_path / "key"
 
 

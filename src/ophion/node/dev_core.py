@@ -85,7 +85,7 @@ class DevBuild:
         floor: FeeFloor,
         lanes: Lanes,
     ) -> tuple[MiningControl, DevNode]:
-        """Build block production and the cheat codes."""
+        """Build the block production and the cheat codes of a development node."""
         dev, period_s = self._config.dev, self._config.miner.block_period_s
         sealer = DevSealer(assembler, dev.automine and not period_s, period_s)
         lanes.decoding.is_eager = True
@@ -137,7 +137,7 @@ class DevFiles:
             raise ConfigError(f"--load-state: {path}: {error.message}") from error
 
     def _keys(self) -> dict[str, object]:
-        """Return accounts and chain settings in Anvil's format."""
+        """Return accounts, keys and chain settings, in the format of Anvil's `--config-out` file."""
         config, header = self._config, self._node.chain.genesis.header
         return {
             "available_accounts": [data(account.address) for account in config.accounts],

@@ -34,7 +34,7 @@ class DevOrder(Enum):
 
 
 class DevConfig(Options):
-    """Development network."""
+    """Development network: accounts, mining, fork and state files of a development node."""
 
     preset: DevPreset | None = option(
         "--dev-preset",

@@ -16,7 +16,8 @@ from ophion.node.config import NodeConfig
 from ophion.node.interface_options import CHEAT_CODES, ApiGroup
 from ophion.runtime.options import Given, Loaded, OptionSource, OptionSpec, load, read_flag, specs_of
 
-_GROUPS = [group for group in ApiGroup if group is not ApiGroup.SQL]  # queries of clients are never on by default
+# SQL queries of clients stay off unless the user enables them
+_GROUPS = [group for group in ApiGroup if group is not ApiGroup.SQL]
 _EVERY_GROUP = ",".join(group.name for group in _GROUPS)
 _GROUPS_WITHOUT_CHEATS = ",".join(group.name for group in _GROUPS if group not in CHEAT_CODES)
 _LOCAL_PAGES = ",".join(
@@ -120,7 +121,9 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
 
 
 def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
-    """Whether the main switch of an option is off. Setting such an option would only cause a warning."""
+    """Whether an option has no effect, because the option that it depends on is off. Setting it would only cause a
+    warning.
+    """
     if spec.declaration.needs is None:
         return False
     flag, wanted = spec.declaration.needs

@@ -74,7 +74,7 @@ def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
     with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
         config = replace(config, data=replace(config.data, data_path=data_path))
         if config.peers.sync_mode is SyncMode.CHECKPOINT and config.peers.sync_checkpoint is not None:
-            # imported here: few nodes start from a checkpoint
+            # lazy import: few nodes start from a checkpoint
             from ophion.node.checkpoint.installation import install_checkpoint
 
             install_checkpoint(directory, config.peers.sync_checkpoint, genesis, config.peers.sync_checkpoint_hash)
@@ -97,8 +97,10 @@ def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
 
 
 def _snap(config: NodeConfig, directory: DataDirectory, genesis: Genesis) -> int | None:
-    """Fetch the chain from peers. Returns the number of the signal that stopped it; None without one."""
-    # imported here: few nodes start by snap synchronisation
+    """Fetch the chain from peers by snap synchronisation. Returns the number of the signal that stopped the
+    synchronisation, or None.
+    """
+    # lazy import: few nodes start by snap synchronisation
     from ophion.node.snap_sync.installation import Stopped, install_by_snap
 
     key, _ = directory.key(config.data)

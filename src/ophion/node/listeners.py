@@ -194,7 +194,7 @@ def otlp_settings() -> OtlpSettings | None:
     """
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    # lazy import: few nodes need this module
+    # lazy import: only nodes that export to an OpenTelemetry collector need this module
     from ophion.metrics.otlp import read_otlp_settings
 
     try:

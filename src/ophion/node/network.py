@@ -50,7 +50,7 @@ def _override(text: str) -> tuple[str, int]:
 
 
 class NetworkConfig(Options):
-    """Network."""
+    """Network: the genesis file, or the built-in development network."""
 
     network: str | None = option(
         "--network", default=None, metavar="NAME", parse=_network, help="A built-in network. (default: dev)"

@@ -3,7 +3,7 @@
     directory, key, database (launch.py) ─> chain, pool, producer (build.py) ─> services ─> run
                             stop <─ SIGINT, SIGTERM, SIGHUP, a service that failed
 
-A node stops in reverse order: services, lanes (after the commit in progress), database, lock.
+A node stops in reverse order: services, worker threads (after the commit in progress), database, lock.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def _serve(
         restored = core.pool.restore()
         if restored:
             log.info("local transactions restored count=%d", restored)
-        # validators produce blocks without --miner-enabled
+        # validators and signers produce blocks even without --miner-enabled
         if config.miner.enabled or core.proposals is not None:
             core.mining.start()
         enclave = _enclave(config, store, directory.path, lanes, entropy)
@@ -193,7 +193,7 @@ def _network(
 ) -> PeerNetwork | None:
     if not config.peers.enabled:
         return None
-    # lazy import: a node without peers starts faster
+    # lazy import: a node without peers does not need this module, and starts faster
     from ophion.node.peering import build_network
 
     rules = permissions.node_rules

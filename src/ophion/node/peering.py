@@ -202,7 +202,9 @@ def _host_names(config: PeerConfig, clock: Clock) -> HostNames:
 
 
 def _reverse_names(config: PeerConfig, clock: Clock, rules: NodeRules) -> ReverseNames | None:
-    """Return the names of addresses, if a contract may list names (interface version 2)."""
+    """Return a resolver from IP address to host name, if the permission contract may list host names (interface version
+    2). Otherwise return None.
+    """
     if rules.contract is None or rules.contract.version == 1:
         return None
     from ophion.runtime.reverse_dns import ReverseNames, hosts_file_reverse_lookup, system_reverse_lookup

@@ -37,10 +37,11 @@ def check_forks(spec: ChainSpec) -> None:
 
 
 def refused_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
-    """Return a warning if the network will refuse markers of new accounts, because of their price or sender; otherwise
-    None.
+    """Return a warning if the network will refuse marker transactions of new accounts, because of their price or
+    sender; otherwise None.
 
-    The warning does not stop the node, because clients may send markers themselves (`priv_distributeRawTransaction`).
+    The warning does not stop the node, because clients may send marker transactions themselves
+    (`priv_distributeRawTransaction`).
     """
     if config.privacy.marker_key_file is not None:
         return None

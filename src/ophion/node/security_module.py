@@ -25,7 +25,7 @@ class SecurityModule(Enum):
 
 
 class SecurityModuleConfig(Options):
-    """Security module."""
+    """Security module: the PKCS #11 module that holds the validator key."""
 
     module: SecurityModule = option(
         "--security-module",

@@ -94,7 +94,7 @@ class Interface(Struct, frozen=True):
     listening: dict[str, PortService]
     """Services with a port, by their names in `net_services`."""
     context: RpcContext
-    """The context of RPC methods, with the services that they use."""
+    """The context that RPC methods receive: chain, pool and the services that the methods use."""
     peers: PeerService | None = None
     """The peer service, or None if the node has no peers."""
 

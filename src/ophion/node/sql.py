@@ -9,7 +9,7 @@ from ophion.rpc.services.sql_queries import SqlLimits, SqlQueries
 
 
 def sql_queries(config: NodeConfig, data_path: Path) -> SqlQueries:
-    """Return the service for SQL queries of a node's clients."""
+    """Create the service that answers SQL queries of clients in its own process."""
     limits = config.limits
     return SqlQueries(
         _chain_options(config, data_path),

@@ -9,7 +9,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 class StorageConfig(Options):
-    """Storage."""
+    """Storage: durability, cache and state history of the database."""
 
     durable: bool = option(
         "--durable-commits",

@@ -42,7 +42,9 @@ DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
 _MAX_CACHED_SEALERS: Final = 4096
-"""Maximum number of headers with cached sealers: twice the number that synchronisation holds before import."""
+"""Maximum number of headers whose sealers are cached: twice the number of headers that synchronisation holds before
+import.
+"""
 _MAX_SEALS_AHEAD: Final = 20_000
 """Maximum number of seals recovered per batch of headers. Suffices for a hundred validators; takes some tenths of a
 second.
@@ -99,7 +101,7 @@ class BftEngine:
         return self.validators.after(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """Return the vote tally after a block."""
+        """Return the encoded vote tally after a block, or None in contract mode."""
         return self.validators.checkpoint(header, chain)
 
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
@@ -230,7 +232,7 @@ class BftEngine:
                 seals = self.validators.extra(header.header).seals
                 digest = self._digest(header.header, ExtraForm.FOR_SEAL)
             except InvalidHeader:
-                continue  # ignore the error here, because `verify` reports it
+                continue  # ignore malformed extra data here, because `verify` reports it
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
                 # stop at the limit, because a malicious peer can add any number of seals; `verify` checks the others
                 # one by one

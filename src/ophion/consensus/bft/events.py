@@ -182,17 +182,19 @@ class CastVote(Struct, frozen=True, eq=False):
     votes: Callable[[BftMessage], DurableVotes]
     """Returns the votes that the driver stores before it sends the message."""
     then: Callable[[BftMessage], None]
-    """Counts the own message. The state machine calls this function after `VoteStored`."""
+    """Counts the message in the vote tally of this validator. The state machine calls this function after
+    `VoteStored`.
+    """
 
 
 class Multicast(Struct, frozen=True):
-    """Send an own message to all validators of its height."""
+    """Send a message of this validator to all validators of the message's height."""
 
     message: BftMessage
 
 
 class Repeat(Struct, frozen=True):
-    """Send an own message again, to one validator."""
+    """Send a message of this validator again, to one validator that may have missed it."""
 
     message: BftMessage
     to: Address

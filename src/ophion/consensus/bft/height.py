@@ -86,7 +86,7 @@ class Height:
         self.timers = HeightTimers(validator_set.height, timing, emit)
         self.gathering = RoundSynchronisation(validator_set, timing)
         self.notes: deque[str] = deque(maxlen=_NOTES_KEPT)
-        """Recent problems, shown in the consensus status."""
+        """Recent problems at this height, shown in the consensus status."""
         self._liveness = liveness
         self._rules = rules
         self._factory = factory
@@ -273,8 +273,8 @@ class Height:
         return True
 
     def _take_proposal(self, proposal: Proposal, peer: Address | None, now: float) -> bool:
-        """Check the first justified proposal of a round. Returns False if the proposal was dropped because of its
-        sender.
+        """Check the first justified proposal of a round. Returns False if the proposal was dropped because of the peer
+        that sent it, so that a copy from another peer is accepted.
         """
         number = proposal.round
         if number == self.current and self.round.proposal is not None:

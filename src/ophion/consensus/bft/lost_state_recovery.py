@@ -28,11 +28,13 @@ from ophion.primitives.types import Address
 _CLOCKS_APART_S: Final = 2.0
 """Maximum seconds by which a block timestamp may be ahead of this node's clock, plus a margin."""
 _WAIT_TIMEOUTS: Final = 2.0
-"""Number of round-0 timeouts to wait if only the vote of this validator is missing."""
+"""Time to wait if only the vote of this validator is missing for a quorum, as a multiple of the timeout of round 0."""
 _WAIT_TIMEOUTS_WITH_QUORUM: Final = 4.0
-"""Number of round timeouts to wait if the other validators form a quorum, because some of them may be dishonest."""
+"""Time to wait if the other validators form a quorum, as a multiple of the round timeout. They may still make no
+progress, because some of them may be dishonest.
+"""
 _LAST_RESORT: Final = 5.0
-"""Number of maximum timeouts to wait if too few validators send messages."""
+"""Time to wait if too few validators send messages, as a multiple of the maximum round timeout."""
 
 
 _ROUNDS_APART: Final = 4
@@ -70,7 +72,7 @@ class LostStateRecovery:
             self._reached[author] = max(round_number, self._reached.get(author, 0))
 
     def next_look(self, timing: RoundTiming, now: float) -> float:
-        """Return the time of the next check whether the other validators make progress."""
+        """Return the wall time at which this validator next checks whether the other validators make progress."""
         return now + _WAIT_TIMEOUTS * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:

@@ -76,7 +76,9 @@ class MessageCodec(ExtraDataCodec):
     # --- reading --------------------------------------------------------------------------------
 
     def decode(self, raw: RawMessage, most_signatures: int = MAX_SIGNATURES) -> BftMessage:
-        """Decode a received message in either profile. Raises `DecodeError` if the message is invalid."""
+        """Decode a received message in either wire profile (with or without the slot for a block access list). Raises
+        `DecodeError` if the message is invalid.
+        """
         parts = SignedParts(self.style, most_signatures)
         kind = self.style.kind(raw.code)
         fingerprint = keccak256(raw.data)

@@ -38,7 +38,8 @@ class OwnMessages:
         self._is_alone = len(validator_set) == 1
         self._sent: dict[type[BftMessage], BftMessage] = {}
         """Own messages of the current round, by type."""
-        # None even if `memory` comes from disk, so that the first vote is written in any case
+        # `_remembered` holds the votes that this process has written; it starts as None even if `memory` comes from
+        # disk, so that the first vote is always written
         self._remembered: DurableVotes | None = None
 
     def cast(
@@ -75,7 +76,8 @@ class OwnMessages:
         """Send and count a message whose votes are stored. If the round of the message has ended, do not send it."""
         message, votes, known = event.message, event.votes, self.memory.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
-            # a commit was stored after this vote was written
+            # while this vote was being stored, another message of this validator has stored a later prepared block:
+            # keep that block
             votes = DurableVotes(votes.height, votes.round, votes.vote, known)
         self.memory = votes
         if message.round == round_number:

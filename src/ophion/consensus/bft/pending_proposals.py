@@ -32,9 +32,11 @@ class OfferState(Enum):
     WANTED = auto()
     """Check the justification of the proposal, then add the proposal."""
     KNOWN = auto()
-    """Ignore the proposal and its copies."""
+    """Ignore the proposal, because the round already has this proposal or another one."""
     REFUSED = auto()
-    """Ignore the proposal because of its sender. Another peer may send a copy."""
+    """Ignore the proposal, because its sender has sent a proposal of this round or a wrong body before, or because too
+    many rounds have proposals. A copy from another peer is accepted.
+    """
 
 
 class PendingProposals:
@@ -49,7 +51,7 @@ class PendingProposals:
         """Peers that sent a proposal with a wrong body."""
 
     def __len__(self) -> int:
-        """Number of stored entries."""
+        """Number of stored proposals, pinned rounds and peers, as a measure of memory."""
         return sum(map(len, self._offers.values())) + len(self._pinned) + len(self._wrong_body_peers)
 
     def is_pinned(self, round_number: int) -> bool:

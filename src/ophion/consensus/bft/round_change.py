@@ -80,7 +80,7 @@ class RoundChanges:
         )
 
     def forget_below(self, round_number: int) -> None:
-        """Drop requests for rounds that have passed."""
+        """Drop round changes for rounds below `round_number`."""
         for rounds in self._by_author.values():
             for number in [number for number in rounds if number < round_number]:
                 del rounds[number]

@@ -16,12 +16,12 @@ class SentMessages:
     """The messages that this validator has sent at the current height."""
 
     def __init__(self, earlier: DurableVotes | None) -> None:
-        """Create the record. `earlier` holds the votes that an earlier run stored."""
+        """Create the record of sent messages. `earlier` holds the votes that this validator stored before a restart."""
         self._earlier = earlier
         self._sent: set[_Statement] = set()
 
     def add(self, message: BftMessage) -> None:
-        """Record an own message."""
+        """Record a message that this validator has sent."""
         self._sent.add(_statement(message))
 
     def clear(self) -> None:

@@ -144,7 +144,7 @@ class SignedParts:
     def write(
         self, kind: MessageKind, height: int, round_number: int, fields: Sequence[bytes], signer: DigestSigner
     ) -> bytes:
-        """Sign and encode a part. Returns `[payload, signature]`."""
+        """Sign and encode the signed part of a message. Returns the RLP of `[payload, signature]`."""
         style = self.style
         payload = rlp.list_of([style.write_height(height), style.write_round(round_number), *fields])
         signature = signer.sign(keccak256(style.signed_bytes(style.codes[kind], payload)))

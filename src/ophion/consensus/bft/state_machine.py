@@ -203,15 +203,16 @@ class BftStateMachine:
         self._change_head(event, now)
 
     def _change_head(self, event: NewHead, now: float) -> None:
-        """Leave the running height and enter the height after this head. If the height is the same, its votes stay in
-        force.
+        """Leave the running height and enter the height after this head. If the height stays the same (another block at
+        the head's number), the votes of the height stay in force.
         """
         self.head = event.head
         self.has_foreign_signature = False
         self._is_running = True
         self.validator_set = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
         self.liveness.keep(self.validator_set.members)
-        # peers of other clients relay both votes of every validator
+        # remember several fingerprints per validator, because peers of other clients relay both the prepare and the
+        # commit of every validator
         self._seen.resize(max(self.limits.duplicates, _SEEN_PER_VALIDATOR * len(self.validator_set)))
         has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
         self._proposed_at = self.height.proposed_at if has_voted and self.height is not None else None
@@ -264,7 +265,9 @@ class BftStateMachine:
         self.height.start(now)
 
     def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
-        """Whether to skip this height, because this validator may have cast and lost a vote at it."""
+        """Whether to skip this height, because this validator may have voted at this height and has lost the record of
+        its vote.
+        """
         waiting = self._recovery
         if waiting is None:
             return False
@@ -276,7 +279,7 @@ class BftStateMachine:
         return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
-        """Check whether the other validators make progress, and otherwise join them."""
+        """Check, in a validator that lost its votes, whether the other validators make progress. If not, join them."""
         event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
         if event is None or validator_set is None or waiting is None:
             return

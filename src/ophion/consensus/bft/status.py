@@ -317,7 +317,7 @@ def _is_reachable(
         return len(validator_set) - len(disconnected) >= validator_set.quorum
     if len(validator_set) - len(silent) >= validator_set.quorum:
         return True
-    # in round 0 the answer is unknown, because most validators have not sent a message yet
+    # in round 0 it is unknown whether a quorum is reachable, because most validators have not sent a message yet
     return False if current > 0 else None
 
 

@@ -60,7 +60,7 @@ class Era(Struct, frozen=True):
 
 
 class BftSchedule:
-    """Parameters by block, for one network."""
+    """Consensus parameters by block number, for one IBFT 2.0 or QBFT network."""
 
     def __init__(self, spec: ChainSpec) -> None:
         self._spec = spec
@@ -77,7 +77,7 @@ class BftSchedule:
 
     @property
     def protocols(self) -> tuple[BftProtocol, ...]:
-        """Protocols of the whole chain in order."""
+        """BFT protocols of the whole chain, in the order of their blocks."""
         return tuple(era.protocol for era in self._eras)
 
     def era(self, number: int) -> Era:
@@ -87,7 +87,7 @@ class BftSchedule:
         return next(era for era in reversed(self._eras) if number >= era.first)
 
     def era_after(self, number: int) -> Era:
-        """Return the era whose rules apply to the next block and to votes on its validators."""
+        """Return the era of the block after this block. Votes in this block already count by the rules of that era."""
         return self.era(number + 1)
 
     def settings(self, number: int, timestamp: int) -> BlockSettings:

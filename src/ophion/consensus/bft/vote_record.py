@@ -62,7 +62,7 @@ class VoteRecord(Struct, frozen=True):
 
     @staticmethod
     def decode(data: bytes) -> VoteRecord:
-        """Decode a record. Raises `DecodeError` for invalid data."""
+        """Decode a vote record from JSON. Raises `DecodeError` for invalid data."""
         try:
             form = msgspec.json.decode(data, type=_Form)
             return VoteRecord(

@@ -22,23 +22,25 @@ _MAX_GUESS = 128
 _MIN_SCATTERED = 3
 """Number of contracts of one creator, accessed in any order, after which neighbours are guessed."""
 _SCATTERED_GUESS = 12
-"""Number of neighbours. It is constant, because these guesses may all be wrong."""
+"""Number of neighbours that are guessed at a time. It does not grow, because these guesses may all be wrong."""
 
 
 class Siblings:
-    """Contracts that known accounts have created."""
+    """Guesses the next contracts from the contracts that known accounts have created."""
 
     def __init__(self) -> None:
         self._fresh: dict[bytes, int] = {}
         self._known: set[bytes] = set()
         self._creations: dict[bytes, tuple[bytes, int]] = {}
         self._addresses: dict[bytes, tuple[int, list[bytes]]] = {}
-        """Contracts of each creator, by nonce, from the given nonce on."""
+        """By creator: a first nonce, and the addresses of the contracts created with this nonce and the following
+        nonces.
+        """
         self._last: tuple[bytes, int] | None = None
-        """Creator and nonce of the last guessed contract."""
+        """Creator and nonce of the contract that was guessed or accessed last."""
         self._guess = 0
         self._row = 0
-        """Number of contracts of one creator in a row that were not fetched when they were accessed."""
+        """Number of consecutive accesses to contracts of one creator that were not fetched yet."""
         self._returned: set[bytes] = set()
 
     def add(self, creator: bytes, nonce: int) -> None:
@@ -67,8 +69,8 @@ class Siblings:
         return guessed
 
     def _neighbours(self, creator: bytes, nonce: int) -> list[bytes]:
-        """Return the nearest later contracts of the creator that were not returned before, then the nearest earlier
-        ones.
+        """Return up to `_SCATTERED_GUESS` contracts of the creator that were not returned before: first those created
+        after `nonce`, then those created before it, the nearest first.
         """
         found: list[bytes] = []
         first, addresses = self._addresses[creator]

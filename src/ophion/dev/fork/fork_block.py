@@ -1,4 +1,4 @@
-"""`ForkPoint`: the forked block."""
+"""`ForkPoint`: the block at which a development chain forks another chain."""
 
 from __future__ import annotations
 

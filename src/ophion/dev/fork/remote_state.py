@@ -33,16 +33,20 @@ from ophion.primitives.hexcodec import data
 from ophion.runtime.blocking_json_rpc import Call, Failure
 
 Key: TypeAlias = tuple[bytes | None, bytes | None, int | None]
-"""Address, slot and block number. A part that does not apply is None."""
+"""Key of a value to fetch: an account (address), a storage slot (address and slot) or a block hash (block number). The
+other parts are None.
+"""
 
 MAX_ROUNDS = 8
 """Maximum number of trial runs of a call. After these runs, the call runs with blocking fetches."""
 _THREADS = 32
-"""Number of threads that wait for the source. During a request, further keys gather for the next request."""
+"""Number of threads that may wait for the source. While a request runs, further keys are collected for the next
+request.
+"""
 _GATHER_S = 0.002
-"""Seconds to wait for further keys before a request is sent."""
+"""Seconds to collect keys before they are requested from the source."""
 _WAITING_THREADS = ("write", "build", "fork")
-"""Names of threads that may wait for the source."""
+"""Name prefixes of the threads in which a read may wait for the source."""
 _GUESSED_SLOTS = tuple(number.to_bytes(32, "big") for number in range(8))
 """Slots that are fetched together with a contract's account, because most contracts have their first
 variables there.
@@ -69,7 +73,9 @@ class Fork:
         self.point = point
         self.state = ForkState(point.number, self._on_missing)
         self.waits_always = False
-        """Whether every thread waits for the source. Chains without worker threads set this."""
+        """Whether a read of a missing value waits for the source in every thread, instead of raising `NotFetched`.
+        Chains without worker threads set this flag.
+        """
         self._cache: ForkCache | None = None
         self._responses: dict[bytes, Any] = {}
         self._nonces: dict[bytes, int] = {}
@@ -94,7 +100,7 @@ class Fork:
         return cls(settings, source, fork_block.find(settings, source))
 
     def close(self) -> None:
-        """Stop fetching."""
+        """Stop all fetches from the source of the fork."""
         self.source.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         if self._cache is not None:
@@ -107,7 +113,7 @@ class Fork:
         self._is_verified = False
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Run a blocking job in a thread of the fork."""
+        """Run a job that waits for the source, in a worker thread of the fork."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, job)
 
     # --- state ----------------------------------------------------------------------------------
@@ -121,7 +127,7 @@ class Fork:
         return True
 
     def load_wanted(self) -> None:
-        """Fetch the keys that failed reads have noted."""
+        """Fetch the values whose keys failed reads have recorded (`NotFetched`)."""
         self.load(())
 
     def load(self, keys: Iterable[Key], call: dict[str, Any] | None = None) -> None:
@@ -224,7 +230,7 @@ class Fork:
             self._responses[key.encode()] = answer
 
     def nonce(self, address: bytes) -> int:
-        """Return the nonce of a fetched account."""
+        """Return the nonce of an account that is already fetched."""
         return self._nonces.get(address, 0)
 
     def prefetch(self, run: Callable[[], object], call: dict[str, Any]) -> None:

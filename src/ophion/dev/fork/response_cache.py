@@ -21,7 +21,7 @@ _POINTS = "points.jsonl"
 
 
 class ForkCache:
-    """Reads and extends the file of one forked block."""
+    """Reads and extends the cache file of one forked block."""
 
     def __init__(self, folder: Path, chain_id: int, block_hash: bytes) -> None:
         self._path = folder / str(chain_id) / f"0x{block_hash.hex()}.jsonl"

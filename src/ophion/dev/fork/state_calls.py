@@ -22,7 +22,7 @@ _MAX_EAGER_CODES = 4
 
 
 class Answers:
-    """The values that the source has returned."""
+    """Accounts, slots, code and block hashes that the source of a fork has returned."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, list[Any] | None] = {}
@@ -50,7 +50,7 @@ class Answers:
 
 
 class StateCalls:
-    """Fetches keys of the state after one block."""
+    """Fetches accounts, slots and block hashes of the state after one block."""
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
@@ -63,7 +63,7 @@ class StateCalls:
         state: ForkState,
         extra: list[Call],
     ) -> Answers:
-        """Fetch keys. `extra` calls are sent in the same request."""
+        """Fetch the values of `keys`. The calls in `extra` are sent in the same request."""
         owners: dict[str, list[str]] = {}
         numbers = []
         for address, slot, number in keys:

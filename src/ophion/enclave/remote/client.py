@@ -41,7 +41,7 @@ class RemoteEnclave:
         self.keys: tuple[bytes, ...] = (key,)
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.is_up: bool | None = None
-        """Whether the enclave answered the last request; None before the first request."""
+        """Whether the remote enclave answered the last request; None before the first request."""
         self._client = client
         self._reads = asyncio.Semaphore(_READ_AT_ONCE)
 
@@ -107,7 +107,7 @@ class RemoteEnclave:
         return 0
 
     def status(self) -> dict[str, Any]:
-        """Return the URL of the enclave and whether it answers."""
+        """Return the URL of the remote enclave and whether it answers, for priv_status."""
         return {
             "mode": "external",
             "url": self._client.url,
@@ -144,21 +144,20 @@ class RemoteEnclave:
         await self._look_for_key()
 
     async def _look_for_key(self) -> None:
-        """Warn if the enclave lists its keys and the local key is missing."""
+        """Warn if the remote enclave lists its keys and this node's enclave key is not among them."""
         try:
             answer = await self._client.get("/keys")
             members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
             known = None if members is None else {member["key"] for member in members}
         except (EnclaveAway, ValueError, KeyError, TypeError):
-            return  # the enclave is offline, or does not list its keys
+            return  # nothing to compare: the enclave is offline, or does not list its keys
         if known is not None and base64_text(self.keys[0]) not in known:
             log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
 
     async def _received(self, key: bytes) -> Received | None:
         """Return a payload, or None if this node is no participant.
 
-        All members must get the same result. So a response that cannot be parsed counts as no response, and the request
-        is repeated.
+        All members must get the same result. So this node repeats the request if it cannot parse the response.
         """
         try:
             return await self._opened(key)

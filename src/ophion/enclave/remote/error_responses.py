@@ -18,11 +18,13 @@ _SAME: Final = {
     "Privacy group not found": "PrivacyGroupNotFound",
     "No suitable recipient keys found to decrypt payload for :": "EnclaveKeysCannotDecryptPayload",
 }
-"""Codes of Orion by Tessera's sentence, from which keys are removed."""
+"""Error codes of Orion, by the sentence with which Tessera reports the same error. Enclave keys are removed from these
+sentences.
+"""
 
 _BASE64: Final = re.compile(r"(?<![\w+/])[\w+/-]{20,}={0,2}(?![\w+/=])", re.ASCII)
 _EMPTIED: Final = re.compile(r"\b\w+\[\]", re.ASCII)
-"""Text such as `Id[]`, which remains after a key is removed from a sentence."""
+"""Text such as `Id[]`, which remains in a sentence of Tessera after a key is removed."""
 _MAX_SHOWN: Final = 200
 
 

@@ -1,4 +1,4 @@
-"""The formats that enclaves of Tessera exchange and store, for members that have not moved to Ophion yet.
+"""Data formats of the enclave Tessera, for members of a network that have not moved to Ophion yet.
 
     fields       the binary encoding: every field after its length       cbor        the encoding of newer versions
     payloads     an encrypted payload with the boxes of its recipients    groups      a privacy group

@@ -15,7 +15,7 @@ _SIMPLE: Final = {20: False, 21: True, 22: None, 23: None}
 
 
 def decode_cbor(data: bytes) -> Any:
-    """Decode one value. Raises `DecodeError` for invalid bytes."""
+    """Decode bytes that hold one CBOR value. Raises `DecodeError` for invalid bytes."""
     decoder = _Decoder(data)
     value = decoder.value(0)
     if decoder.position != len(data):
@@ -24,7 +24,7 @@ def decode_cbor(data: bytes) -> Any:
 
 
 class _Decoder:
-    """Reads values from a position on."""
+    """Reads CBOR values from a byte string, in order."""
 
     def __init__(self, data: bytes) -> None:
         self.position = 0

@@ -1,4 +1,4 @@
-"""Privacy groups as Tessera sends and stores them."""
+"""Encodes and decodes privacy groups in the formats of Tessera."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ACTIVE, _DELETED = "ACTIVE", "DELETED"
 
 
 def encode_group(group: GroupRecord) -> bytes:
-    """Encode a group in the binary encoding."""
+    """Encode a group in Tessera's binary encoding."""
     texts = encode_field(group.name.encode()) + encode_field(group.description.encode())
     state = _ACTIVE if group.active else _DELETED
     kind = encode_field(group.type.value.encode()) + encode_field(state.encode())
@@ -28,7 +28,9 @@ def decode_group(data: bytes) -> GroupRecord:
 def group_of(
     name: str, description: str, members: tuple[bytes, ...], seed: bytes, kind: str, state: str
 ) -> GroupRecord:
-    """Return the group with these fields of an old enclave. Raises `DecodeError` for an invalid field."""
+    """Return the group with these fields, which come from a Tessera or Orion enclave. Raises `DecodeError` for an
+    invalid field.
+    """
     if kind == GroupType.LEGACY.value:
         return legacy_group(members)
     if kind != GroupType.PANTHEON.value:

@@ -1,4 +1,4 @@
-"""`PartyInfo`: what an enclave of Tessera tells others: its URL, keys with their URLs, and URLs of more enclaves."""
+"""`PartyInfo`: the message in which enclaves of Tessera tell each other their URLs and keys."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ophion.errors import DecodeError
 from ophion.native.messages import json_outline
 
 MAX_INFO_BYTES: Final = 512 * 1024
-"""Maximum size of a party info. 1,000 keys with their URLs take a tenth of it."""
+"""Maximum size of a party info in bytes. 1,000 keys with their URLs take a tenth of this size."""
 MAX_URL_BYTES: Final = 1024
 _MAX_VALUES: Final = 65_536
-"""Maximum number of JSON values in a party info. Each key with its URL has five."""
+"""Maximum number of JSON values in a party info. Each key with its URL counts as five values."""
 
 
 class PartyInfo(Struct, frozen=True):
-    """The parties that an enclave knows."""
+    """What one enclave of Tessera tells another: its own URL, enclave keys with URLs, and URLs of further enclaves."""
 
     url: str
     keys: tuple[tuple[bytes, str], ...]
@@ -30,14 +30,14 @@ class PartyInfo(Struct, frozen=True):
     parties: tuple[str, ...]
 
     def encode(self) -> bytes:
-        """Encode in the binary encoding, the body of `POST /partyinfo`."""
+        """Encode this info in Tessera's binary encoding, as the body of `POST /partyinfo`."""
         keys = b"".join(encode_field(key) + encode_field(url.encode()) for key, url in self.keys)
         parties = encode_fields([url.encode() for url in self.parties])
         return encode_field(self.url.encode()) + encode_number(len(self.keys)) + keys + parties
 
     @classmethod
     def decode(cls, data: bytes) -> PartyInfo:
-        """Decode the binary encoding. Raises `DecodeError` for invalid bytes."""
+        """Decode a party info in Tessera's binary encoding. Raises `DecodeError` for invalid bytes."""
         if len(data) > MAX_INFO_BYTES:
             raise DecodeError(f"a party info of more than {MAX_INFO_BYTES} bytes")
         fields = FieldReader(data)
@@ -46,7 +46,7 @@ class PartyInfo(Struct, frozen=True):
         return cls(url, keys, tuple(normal_url(fields.text()) for _ in range(fields.count())))
 
     def encode_json(self) -> bytes:
-        """Encode as JSON, the answer to `GET /partyinfo`."""
+        """Encode this info as JSON, as the response to `GET /partyinfo`."""
         keys = [{"key": base64_text(key), "url": url} for key, url in self.keys]
         return orjson.dumps({"url": self.url, "peers": [{"url": url} for url in self.parties], "keys": keys})
 
@@ -64,12 +64,14 @@ class PartyInfo(Struct, frozen=True):
             raise DecodeError("not a party info of Tessera") from None
 
     def keys_of(self, url: str) -> list[bytes]:
-        """Return the keys that this info gives for one URL."""
+        """Return the enclave keys that this party info lists for one URL."""
         return [key for key, owner in self.keys if owner == url]
 
 
 def normal_url(url: object) -> str:
-    """Return a URL as Tessera compares it, with a path. Raises `DecodeError` for a text that is not an HTTP URL."""
+    """Return the URL with a path (`/` if it has none), because Tessera compares URLs in this form. Raises `DecodeError`
+    for a text that is not an HTTP URL.
+    """
     if isinstance(url, str) and len(url) <= MAX_URL_BYTES and url.isascii() and url.isprintable() and " " not in url:
         try:
             parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""`TesseraPayload`: an encrypted payload as Tessera sends and stores it.
+"""`TesseraPayload`: an encrypted payload in the formats that Tessera sends and stores.
 
 All versions read and write the binary encoding. Versions from 22.1 on also know a CBOR map, which they store.
 """
@@ -30,13 +30,13 @@ class TesseraPayload(Struct, frozen=True):
     nonce: bytes
     box_nonce: bytes
     boxes: tuple[bytes, ...]
-    """The symmetric key of the payload, sealed for each recipient."""
+    """The symmetric key of the payload, encrypted once for each recipient."""
     recipients: tuple[bytes, ...]
-    """Owners of the boxes, in the order of the boxes; empty if the enclave does not name them."""
+    """Enclave keys of the recipients, in the order of `boxes`; empty if the enclave has not sent these keys."""
 
 
 def encode_payload(payload: TesseraPayload, group_id: bytes) -> bytes:
-    """Encode a payload of a group in the binary encoding."""
+    """Encode a payload and the id of its group in Tessera's binary encoding."""
     head = encode_field(payload.sender) + encode_field(payload.ciphertext) + encode_field(payload.nonce)
     boxes = encode_fields(payload.boxes) + encode_field(payload.box_nonce) + encode_fields(payload.recipients)
     no_affected_contracts = encode_number(0)
@@ -52,13 +52,13 @@ def decode_payload(data: bytes) -> TesseraPayload:
     fields = FieldReader(data)
     sender, ciphertext, nonce = fields.field(), fields.field(), fields.field()
     boxes, box_nonce = fields.fields(), fields.field()
-    # the group after the recipients is not read: the private transaction in the payload names it
+    # do not read the group id after the recipients, because the private transaction in the payload names the group
     recipients = () if fields.is_at_end() else fields.fields()
     return checked(TesseraPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
 
 
 def checked(payload: TesseraPayload) -> TesseraPayload:
-    """Return a payload whose fields have the right sizes. Raises `DecodeError` for others."""
+    """Return the payload unchanged. Raises `DecodeError` if one of its fields has a wrong size."""
     sizes = [len(payload.sender) == KEY_BYTES, len(payload.nonce) == NONCE_BYTES, len(payload.box_nonce) == NONCE_BYTES]
     sizes += [len(box) == BOX_BYTES for box in payload.boxes]
     sizes += [len(key) == KEY_BYTES for key in payload.recipients]
@@ -68,7 +68,7 @@ def checked(payload: TesseraPayload) -> TesseraPayload:
 
 
 def _decode_cbor(data: bytes) -> TesseraPayload:
-    """Decode the CBOR map. Keys of the map that only GoQuorum uses are ignored."""
+    """Decode a payload from a CBOR map. Keys of the map that only GoQuorum uses are ignored."""
     content = decode_cbor(data)
     return checked(
         TesseraPayload(

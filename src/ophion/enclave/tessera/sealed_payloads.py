@@ -1,7 +1,8 @@
 """Payloads of Tessera as sealed records of Ophion (native/enclave/src/sealed_payload.rs), and back.
 
-Tessera gives a recipient its own box only. A record names all members of the group, so the boxes of the other members
-are absent: 48 zero bytes, which open with no key.
+Tessera sends a recipient only its own box (the payload's symmetric key, encrypted for this recipient). A sealed record
+names all members of the group. In a record from Tessera, the boxes of the other members are absent: 48 zero bytes,
+which no key decrypts.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ _HEAD_BYTES: Final = 1 + KEY_BYTES + NONCE_BYTES + NONCE_BYTES + KEY_BYTES
 _COUNT_BYTES: Final = 2
 _ENTRY_BYTES: Final = KEY_BYTES + BOX_BYTES
 _MAX_ITEMS: Final = 32 + MAX_MEMBERS
-"""Maximum number of RLP items in a private transaction. It names at most the members of a group."""
+"""Maximum number of RLP items in a private transaction. Its recipients are at most the members of a group."""
 _PRIVATE_FROM, _PRIVATE_FOR, _PRIVATE_FIELDS = 9, 10, 12
 
 
 def encode_record(
     payload: TesseraPayload, group: bytes, boxes: Mapping[bytes, bytes], members: int | None = None
 ) -> bytes:
-    """Encode a sealed record. The first `members` owners of the boxes form the group, by default all of them."""
+    """Encode a sealed record. `boxes` maps recipients to boxes. The first `members` recipients (by default all) are the
+    members of the group.
+    """
     count = len(boxes).to_bytes(_COUNT_BYTES, "big")
     member_count = count if members is None else members.to_bytes(_COUNT_BYTES, "big")
     head = bytes([_VERSION]) + payload.sender + payload.box_nonce + payload.nonce + group + count + member_count
@@ -43,16 +46,20 @@ def encode_record(
 
 
 def member_record(payload: TesseraPayload, group: GroupRecord, own: bytes, box: bytes) -> bytes:
-    """Return the record of a payload that a local key opens. An owner outside of the group gets a copy."""
+    """Return the sealed record of a payload that the local key `own` decrypts with `box`. `own` need not be a member of
+    the group, because a sender may also send copies to other enclaves.
+    """
     boxes = dict(zip(payload.recipients, payload.boxes, strict=False)) | {own: box}
     entries = {member: boxes.get(member, ABSENT_BOX) for member in group.members}
     return encode_record(payload, group.id, entries | {own: box}, len(entries))
 
 
 def opened(keyring: EnclaveKeyring, payload: TesseraPayload) -> tuple[bytes, bytes, bytes]:
-    """Return a local key, its box and the plain text. Raises `DecodeError` if no local key opens the payload.
+    """Decrypt a payload. Returns the local key that decrypts it, the box of this key, and the plain text. Raises
+    `DecodeError` if no local key decrypts the payload.
 
-    A payload that names its recipients is opened with their keys alone. Orion does not name them, so all are tried.
+    If the payload names its recipients, only the boxes of local keys are tried. Orion does not name the recipients, so
+    every local key is tried with every box.
     """
     named = dict(zip(payload.recipients, payload.boxes, strict=False))
     for own in keyring.public_keys:
@@ -66,7 +73,8 @@ def opened(keyring: EnclaveKeyring, payload: TesseraPayload) -> tuple[bytes, byt
 def group_in(text: bytes, known: Callable[[bytes], GroupRecord]) -> GroupRecord:
     """Return the group that the private transaction in a payload names.
 
-    `known` looks up a group by its id. Raises `DecodeError` for other payloads; so does `known` for an unknown group.
+    `known` looks up a group by its id, and raises `DecodeError` if the id is unknown. A payload that is not a private
+    transaction of Besu also raises `DecodeError`.
     """
     try:
         items = rlp.decode_list(b64decode(text, validate=True), _MAX_ITEMS)
@@ -81,7 +89,9 @@ def group_in(text: bytes, known: Callable[[bytes], GroupRecord]) -> GroupRecord:
 
 
 def payload_for(record: bytes, recipient: bytes) -> TesseraPayload | None:
-    """Return a record as the payload of one recipient, with its box alone. None if the record has no box for it."""
+    """Convert a sealed record to the Tessera payload for one recipient, which contains only the recipient's box.
+    Returns None if the record has no box for this recipient.
+    """
     box = boxes_of(record).get(recipient, ABSENT_BOX)
     if box == ABSENT_BOX:
         return None
@@ -91,18 +101,18 @@ def payload_for(record: bytes, recipient: bytes) -> TesseraPayload | None:
 
 
 def boxes_of(record: bytes) -> dict[bytes, bytes]:
-    """Return the boxes of a valid record by their owners."""
+    """Return the boxes in a valid sealed record, by recipient."""
     starts = range(_HEAD_BYTES + 2 * _COUNT_BYTES, _boxes_end(record), _ENTRY_BYTES)
     return {record[at : at + KEY_BYTES]: record[at + KEY_BYTES : at + _ENTRY_BYTES] for at in starts}
 
 
 def has_absent_boxes(record: bytes) -> bool:
-    """Whether a valid record lacks the box of a recipient, because it came from Tessera or Orion."""
+    """Whether a valid sealed record lacks the box of a recipient. Records from Tessera or Orion lack boxes."""
     return ABSENT_BOX in record[_HEAD_BYTES : _boxes_end(record)]
 
 
 def with_box(record: bytes, recipients: Sequence[bytes]) -> Sequence[bytes]:
-    """Return the recipients of a valid record whose boxes it has."""
+    """Return those of `recipients` whose boxes are in a valid sealed record."""
     if not has_absent_boxes(record):
         return recipients
     boxes = boxes_of(record)
@@ -110,7 +120,7 @@ def with_box(record: bytes, recipients: Sequence[bytes]) -> Sequence[bytes]:
 
 
 def is_same_payload(one: bytes, other: bytes) -> bool:
-    """Whether two records of one key differ in their boxes alone, and one of them lacks boxes."""
+    """Whether two sealed records with the same payload key differ only in their boxes, and one of them lacks boxes."""
     return one[:_HEAD_BYTES] == other[:_HEAD_BYTES] and (has_absent_boxes(one) or has_absent_boxes(other))
 
 

@@ -18,7 +18,7 @@ _MAX_OPEN_TABLES: Final = 128
 
 
 class SortedDatabase:
-    """A read-only database. Raises `CommandError` when it cannot be read."""
+    """A LevelDB or Pebble database, opened read-only. Raises `CommandError` when it cannot be read."""
 
     def __init__(self, path: Path, client: str) -> None:
         self._path = path
@@ -81,7 +81,7 @@ class SortedDatabase:
         self._lock.close()
 
     def _logged(self, first: int) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield the writes in logs that are not in tables yet, oldest first."""
+        """Yield the writes in the write-ahead logs that are not in sorted tables yet, oldest first."""
         logs = sorted((int(log.stem), log) for log in self._path.glob("*.log") if log.stem.isdecimal())
         for number, log in logs:
             if number >= first:

@@ -30,7 +30,7 @@ MARKER: Final = "marker.manifest."
 
 
 class TableFile(Struct, frozen=True):
-    """A live table, with its lowest and highest user key."""
+    """A sorted table that is in use, with its lowest and highest user key."""
 
     number: int
     smallest: bytes
@@ -38,7 +38,7 @@ class TableFile(Struct, frozen=True):
 
 
 class Manifest(Struct):
-    """The latest state of a database that a manifest describes."""
+    """The latest state of a database, as its manifest describes it."""
 
     levels: dict[int, dict[int, TableFile]] = field(default_factory=dict)
     log_number: int = 0
@@ -90,7 +90,7 @@ def _apply(manifest: Manifest, fields: FieldReader) -> None:
 def _table(tag: int, fields: FieldReader) -> TableFile:
     number = fields.number()
     if tag == _NEW_FILE_3:
-        fields.number()  # skip the number of the path
+        fields.number()  # skip the id of the directory that holds the table
     fields.number()  # skip the file size
     smallest = largest = b"\x00" * _TRAILER_BYTES
     has_points = tag != _NEW_FILE_5 or fields.take(1)[0] & _HAS_POINT_KEYS

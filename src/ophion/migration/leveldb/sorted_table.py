@@ -57,7 +57,7 @@ class _Block:
 
 
 class SortedTable:
-    """An open table. Raises `OSError`, or `DecodeError` for an unknown format."""
+    """An open sorted table. Raises `OSError`, or `DecodeError` for an unknown format."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
@@ -107,7 +107,7 @@ class SortedTable:
         self._file.close()
 
     def _footer(self, path: Path) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Return the positions of the meta index and of the index."""
+        """Read the footer. Returns the position and size of the meta index block and of the index block."""
         size = self._file.seek(0, 2)
         self._file.seek(max(0, size - _FOOTER_BYTES))
         footer = self._file.read()
@@ -147,7 +147,7 @@ class SortedTable:
             return bytes(package.snappy.decompress_raw(data[:size]))
         if kind == _ZSTD:
             fields = FieldReader(data[:size])
-            fields.number()  # skip the size of the content
+            fields.number()  # skip the size of the uncompressed content
             return bytes(package.zstd.decompress(data[fields.position : size]))
         raise DecodeError(f"unknown compression {kind}", str(self._file.name))
 

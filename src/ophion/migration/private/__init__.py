@@ -6,5 +6,5 @@
     comparison         receipts, code and nonces of the old and the new node, by group
 
 Tessera, Orion and Ophion encrypt payloads in the same way, and the key of a payload is the hash of its ciphertext. So
-the ciphertext stays the same, and markers on the chain still refer to it.
+the ciphertext stays the same, and marker transactions on the chain still refer to it.
 """

@@ -30,7 +30,9 @@ class GroupResult(Struct):
 
 
 class PrivateComparison:
-    """Asks both nodes about every marker on the chain."""
+    """Requests the private transaction of every marker transaction on the chain from both nodes, and compares the
+    replies.
+    """
 
     def __init__(self, old: JsonRpcClient, new: JsonRpcClient) -> None:
         self._old = old
@@ -39,10 +41,12 @@ class PrivateComparison:
         """Results by group id in base64."""
         self.markers = 0
         self.foreign = 0
-        """Number of markers whose transactions involve neither node."""
+        """Number of marker transactions whose private transactions involve neither of the two nodes."""
 
     def run(self, on_progress: Callable[[int, int], None] | None = None) -> bool:
-        """Compare all markers. Returns whether all replies agree. Raises `CommandError` if a node does not reply."""
+        """Compare all marker transactions. Returns whether all replies agree. Raises `CommandError` if a node does not
+        reply.
+        """
         head = min(int(str(client.call("eth_blockNumber")), 16) for client in (self._old, self._new))
         pending: list[str] = []
         for number, found in self._markers(head):
@@ -57,7 +61,7 @@ class PrivateComparison:
         return all(result.equal == result.compared for result in self.groups.values())
 
     def _markers(self, head: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield marker hashes of several blocks at a time, each list with the number of its last block."""
+        """Yield marker transaction hashes of several blocks at a time, each list with the number of its last block."""
         precompile = str(self._new.call("priv_getPrivacyPrecompileAddress")).lower()
         for start in range(0, head + 1, _BATCH_CALLS):
             numbers = range(start, min(start + _BATCH_CALLS, head + 1))

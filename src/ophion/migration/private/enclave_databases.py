@@ -30,7 +30,7 @@ _GROUPS: Final = "SELECT ID, DATA FROM PRIVACY_GROUP"
 
 
 class OldEnclave:
-    """The whole content of an old enclave: payloads by key, and groups."""
+    """The whole content of a Tessera or Orion enclave: payloads by key, and groups."""
 
     def __init__(
         self, payloads: list[tuple[bytes, TesseraPayload | DecodeError]], groups: list[GroupRecord], unread: int

@@ -22,7 +22,9 @@ _BATCH_ROWS: Final = 256
 
 
 class ImportedPayloads(Struct):
-    """Report of an import: number of payloads by group, and the reasons for payloads that were not imported."""
+    """Report of an import: number of imported payloads by group, and the reasons why other payloads were not
+    imported.
+    """
 
     groups: dict[bytes, int] = field(default_factory=dict)
     """Number of payloads of each group."""
@@ -33,7 +35,7 @@ class ImportedPayloads(Struct):
 
 
 class PayloadImport:
-    """Imports the payloads that a local key opens."""
+    """Imports the payloads that a local key can decrypt."""
 
     def __init__(self, store: Store, keyring: EnclaveKeyring, groups: Iterable[GroupRecord]) -> None:
         """Create an import. `groups` are the groups that the old enclave has stored."""

@@ -54,7 +54,7 @@ def adapt_values(given: Iterable[Given]) -> tuple[list[Given], list[str]]:
     given = list(given)
     has_checkpoint = any(item.spec.name == "sync-checkpoint" for item in given)
     for item in given:
-        # with an Ophion checkpoint, CHECKPOINT is a value of this client
+        # if --sync-checkpoint is given, keep --sync-mode=CHECKPOINT, which then is a value of Ophion and not of Besu
         rules = None if has_checkpoint and item.spec.name == "sync-mode" else VALUE_RULES.get(item.spec.name)
         if rules is None or not any(_key(text) in rules for text in item.texts):
             adapted.append(item)

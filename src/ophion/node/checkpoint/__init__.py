@@ -9,7 +9,7 @@ verification          genesis, headers, contents, the state of the head
 header_chain          hashes and seals of the headers
 removal               deletion of side blocks, older states and private data
 verification_process  verification in a process of its own, because a damaged LMDB file can crash it
-installation          all of it, in the data path of a node
+installation          runs all steps in the data path of a node
 
 The directory `checkpoint` in the data path holds everything until the last rename. A killed process leaves no database,
 and the next start continues. Decision 180 describes what is verified.

@@ -1,4 +1,4 @@
-"""A backup as one tar file, plain or compressed with gzip."""
+"""Writes and reads a backup as one tar file, plain or compressed with gzip."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write_archive(directory: Path, target: Path) -> int:
 
 
 def _write(directory: Path, file: BinaryIO, is_compressed: bool) -> None:
-    # the description comes first, so that a reader gets it without reading the whole database
+    # DATABASE_METADATA.json comes first, so that a reader of the archive gets it before the large database file
     names = ("DATABASE_METADATA.json", DATA_FILE)
     if is_compressed:
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=_COMPRESSION_LEVEL) as archive:

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 READ_TIMEOUT_S: Final = 30.0
 MAX_ATTEMPTS: Final = 6
-"""Maximum number of consecutive attempts that receive no byte."""
+"""Maximum number of consecutive download attempts that receive no byte."""
 MAX_ARCHIVE_BYTES: Final = 1 << 40
 SPARE_BYTES: Final = 64 << 20
 """Free disk space in bytes that a download must leave."""
@@ -48,7 +48,7 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-(\d+)/(\d+)", re.ASCII)
 
 
 class _TryAgain(Exception):
-    """Raised when an attempt fails but another attempt may succeed."""
+    """Raised when a download attempt fails but another attempt may succeed."""
 
 
 class _Known(Struct):
@@ -60,7 +60,7 @@ class _Known(Struct):
 
 
 class Download:
-    """One download into a directory."""
+    """One download of an archive into a directory, with retries."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Download:
     def _refused(self, error: urllib.error.HTTPError) -> None:
         with error:
             if error.code == _UNSATISFIABLE:
-                # the part is longer than the file, which has changed
+                # more bytes are already downloaded than the file has now, so the file on the server has changed
                 self._forget()
                 raise _TryAgain("the file on the server has changed")
             if error.code in _RETRIED_STATUS:
@@ -221,7 +221,7 @@ def _is_final(error: Exception) -> bool:
     """Whether the error is permanent, so that another attempt would fail too."""
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     is_full = isinstance(cause, OSError) and cause.errno == errno.ENOSPC
-    # by name: `ssl` is imported only for https
+    # compare the name of the class, because `ssl` is imported only for https
     return is_full or type(cause).__name__ == "SSLCertVerificationError"
 
 

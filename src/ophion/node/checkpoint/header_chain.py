@@ -40,7 +40,9 @@ _EXTRA_ITEMS: Final = 5
 
 
 class OnProgress(Protocol):
-    """Receives a step, the amount done and the total. An exception of this callback stops the verification."""
+    """Callback that receives the name of a step, the amount done and the total. If the callback raises, the
+    verification stops.
+    """
 
     def __call__(self, step: str, done: int, total: int) -> None: ...
 
@@ -62,7 +64,7 @@ class StoredHeaders:
         return block_hash, raw
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return a header, or None."""
+        """Return the canonical header with this hash, or None."""
         return self._load(block_hash)
 
     def canonical(self, number: int) -> HashedHeader | None:
@@ -79,7 +81,7 @@ class StoredHeaders:
         return ()
 
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
-        """Return None, because stored tallies are not trusted."""
+        """Return None, because the vote tallies in a downloaded database are not trusted."""
         return None
 
     def _read(self, block_hash: Hash32) -> HashedHeader | None:
@@ -110,7 +112,7 @@ def verify_headers(
         try:
             return _verify_votes(headers, spec, engine, first, last, checks_seals, on_progress)
         except (ProofError, DecodeError):
-            pass  # a header that the rules may accept in another form: they decide
+            pass  # the fast path does not accept every valid header: verify all headers again with the full rules
     parent = first
     following = _in_order(headers, last)
     while batch := list(islice(following, _BATCH)):
@@ -135,7 +137,9 @@ def _verify_votes(
     checks_seals: bool,
     on_progress: OnProgress,
 ) -> Hash32:
-    """Check hashes and seals of all headers. The headers with votes and the last header also prove the validators."""
+    """Check hashes and seals of all headers on the fast path. In headers with votes and in the last header, also check
+    that the sealing validators are the right ones.
+    """
     genesis_extra = engine.protocol(0).decode_extra(first.header.extra_data)
     seals = BftSeals(Trust(spec, engine, 0, tuple(sorted(set(genesis_extra.validators)))), engine)
     parent_hash = first.hash
@@ -182,7 +186,7 @@ def _check_seals(outlines: Sequence[_Outline]) -> None:
 
 
 def outline_of(raw: bytes, number: int, parent_hash: Hash32, is_qbft: bool) -> _Outline:
-    """Read an encoded header that must follow `parent_hash`.
+    """Read the fast path's fields of an encoded header, whose parent hash must be `parent_hash`.
 
     The result must agree with `BftEngine`; `test_header_chain.py` compares both. Raises `DecodeError` or `ProofError`.
     """
@@ -213,7 +217,7 @@ def outline_of(raw: bytes, number: int, parent_hash: Hash32, is_qbft: bool) -> _
 
 
 def _strings(encoded: bytes, length: int, number: int) -> tuple[bytes, ...]:
-    """Decode a list of strings of one length."""
+    """Decode an RLP list of byte strings that all have the size `length`."""
     found = rlp.split_list(encoded, len(encoded) // length)
     starts = [rlp.head(one, 0)[1] for one in found]
     strings = tuple(one[start:] for one, start in zip(found, starts, strict=True))

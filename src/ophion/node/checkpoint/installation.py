@@ -30,7 +30,7 @@ _REPORT_S: Final = 5.0
 
 
 class _Reports:
-    """Logs progress every few seconds."""
+    """Callback that logs the progress of the verification every few seconds."""
 
     def __init__(self) -> None:
         self._due = time.monotonic() + _REPORT_S
@@ -44,7 +44,7 @@ class _Reports:
 def install_checkpoint(directory: DataDirectory, location: str, genesis: Genesis, trusted_hash: Hash32 | None) -> None:
     """Fetch, verify and install a checkpoint, unless the data path has a chain. Raises `CheckpointError`.
 
-    After an error, nothing is left in the data path, except a partial download that can be continued.
+    After an error, all files of the checkpoint are deleted, except a partial download that the next start can continue.
     """
     staging = directory.path / "checkpoint"
     if (directory.database / DATA_FILE).exists():
@@ -59,7 +59,7 @@ def install_checkpoint(directory: DataDirectory, location: str, genesis: Genesis
         install_database(database, directory)
     except StorageError as error:
         if not (staging / "database").exists() and (staging / "archive.part").exists():
-            pass  # the download failed: the next start continues it
+            pass  # the download failed: keep the partial file, because the next start continues the download
         else:
             shutil.rmtree(staging, ignore_errors=True)
         raise CheckpointError(f"The checkpoint {shown(location)} cannot be used: {error}.") from error

@@ -2,7 +2,7 @@
 
     genesis    its hash is that of the genesis file
     headers    `header_chain`: hashes and seals, from the genesis validators on
-    rest       side blocks, older states, private data and values of the other node are deleted
+    rest       side blocks, older states, private data and settings of the other node are deleted
     contents   `Store.check`: bodies and receipts match the headers, all hashes of the head's state are right
 
 Stored vote tallies and total difficulties are not trusted: tallies are ignored, and total difficulties are computed
@@ -57,7 +57,7 @@ def verify(
             verified = _verify_chain(store, genesis, engine, trusted_hash, now(), on_progress)
         with closing(open_store(folder, create=False)) as store, translated():
             remove_rest(store, lambda done: on_progress("removal", done, 0))
-            # last, so that it covers what the node will read
+            # check the contents after the removal, so that the check covers exactly what the node will read
             findings = store.check(_MAX_FINDINGS, lambda done, total: on_progress("contents", done, total))
             if findings:
                 raise CheckpointError("; ".join(findings))

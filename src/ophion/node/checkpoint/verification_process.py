@@ -44,7 +44,7 @@ def verify_in_child(folder: Path, genesis: Genesis, trusted_hash: Hash32 | None,
             else:
                 raise CheckpointError(*values)
     finally:
-        ours.close()  # the child ends itself when this end is closed
+        ours.close()  # the child process ends itself when the parent's end of the pipe is closed
         child.join(_KILL_AFTER_S)
         if child.is_alive():
             child.kill()
@@ -60,7 +60,8 @@ def _crash(child: multiprocessing.process.BaseProcess) -> str:
 
 
 def _run(pipe: Connection, folder: Path, genesis: Genesis, trusted_hash: Hash32 | None) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides
+    # ignore Ctrl-C: the parent process gets the same signal and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # a panic of the extension is reported as an error
     threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""Blocks with receipts of other nodes: verified against their headers, not executed.
+"""Verifies blocks and receipts of peers against their headers, without execution, and writes them to the database.
 
 The consensus engine verifies each header, from the genesis block on: a quorum of the known validators has sealed it.
 The header names the roots of the body and the receipts. With a trusted hash of the last block, the hashes of all blocks
@@ -28,11 +28,15 @@ from ophion.primitives.types import Hash32
 HASH_OPTION = "--sync-checkpoint-hash"
 
 HashOf: TypeAlias = "Callable[[int], Hash32 | None]"
-"""Returns the hash of a block that is known beforehand."""
+"""Returns the hash that the block with this number must have, or None if the number is out of range. The hashes come
+from `TrustedHashes`.
+"""
 
 
 class ValidatorsUnknown(SnapSyncError):
-    """Raised when a contract names the validators of a block, so that its seals cannot be verified."""
+    """Raised when the seals of a block cannot be verified, because a contract lists its validators and the contract's
+    state is not downloaded yet.
+    """
 
     def __init__(self, number: int) -> None:
         super().__init__(
@@ -42,12 +46,15 @@ class ValidatorsUnknown(SnapSyncError):
 
 
 class ReceivedBlocks:
-    """Verifies and writes blocks. Implements `HeaderReader` for written blocks and those of the current batch."""
+    """Verifies downloaded blocks and writes them. Implements `HeaderReader` for the written blocks and for the blocks
+    of the batch that is being verified.
+    """
 
     def __init__(self, chain: Chain, known_hash: HashOf | None = None) -> None:
-        """`chain` is the chain of the new database. Its head is the last written block, which may have no state.
+        """Create the writer for `chain`, the chain in the new database. Its head is the last written block, whose state
+        may be missing.
 
-        With `known_hash`, blocks must have these hashes, and no seal is verified.
+        If `known_hash` is given, every block must have the hash that it returns, and no seal is verified.
         """
         self._chain = chain
         self._known_hash = known_hash
@@ -56,16 +63,16 @@ class ReceivedBlocks:
     # --- HeaderReader ---------------------------------------------------------------------------
 
     def header(self, block_hash: Hash32) -> HashedHeader | None:
-        """Return a header of this batch or a written one."""
+        """Return the header of a block that is written or in the current batch, or None."""
         found = self._batch.get(block_hash)
         return self._chain.header(block_hash) if found is None else found[0]
 
     def canonical(self, number: int) -> HashedHeader | None:
-        """Return a written header of the canonical chain."""
+        """Return the canonical header with this number, if the block is written."""
         return self._chain.canonical(number)
 
     def total_difficulty(self, block_hash: Hash32) -> int | None:
-        """Return the total difficulty of a block."""
+        """Return the total difficulty of a block that is written or in the current batch, or None."""
         found = self._batch.get(block_hash)
         return self._chain.total_difficulty(block_hash) if found is None else found[1]
 
@@ -80,7 +87,8 @@ class ReceivedBlocks:
     # --- a batch --------------------------------------------------------------------------------
 
     def verify(self, blocks: Sequence[ChainBlock], now: int) -> None:
-        """Verify headers and bodies, in order. The bodies have the roots that their headers name.
+        """Verify the headers and bodies of consecutive blocks. The caller has already checked that each body has the
+        roots in its header.
 
         Raises `InvalidBlock`. Runs in a worker thread.
         """
@@ -89,7 +97,7 @@ class ReceivedBlocks:
             self._verify(block.header, block, now)
 
     def verify_headers(self, headers: Sequence[HashedHeader], now: int) -> None:
-        """Verify headers without bodies, in order. They are not written. Raises `InvalidBlock`."""
+        """Verify consecutive headers without bodies, and write nothing. Raises `InvalidBlock`."""
         self._batch = {}
         for header in headers:
             self._verify(header, None, now)
@@ -119,7 +127,9 @@ class ReceivedBlocks:
         self._batch[header.hash] = (header, difficulty + header.header.difficulty)
 
     def write(self, blocks: Sequence[ChainBlock], receipts: Sequence[Receipts]) -> None:
-        """Write verified blocks in one transaction. They replace later blocks of the chain. Runs in a worker thread."""
+        """Write verified blocks in one database transaction. Blocks on another branch above their parent leave the
+        chain. Runs in a worker thread.
+        """
         chain = self._chain
         records = [self._record(block, found) for block, found in zip(blocks, receipts, strict=True)]
         is_next = chain.head.hash == blocks[0].header.parent_hash
@@ -137,7 +147,9 @@ class ReceivedBlocks:
         self._batch = {}
 
     def rewind(self, header: HashedHeader, named: list[tuple[str, bytes]]) -> None:
-        """Make a canonical block with a state the head, and write named values, in one transaction."""
+        """Make a canonical block, whose state is stored, the head, and write the key-value pairs `named`, in one
+        database transaction.
+        """
         chain = self._chain
         removed = tuple(self._from(header.number))
         with translated():
@@ -176,7 +188,9 @@ class ReceivedBlocks:
         return 0 if blobs is None else blob_base_fee(header.excess_blob_gas or 0, blobs.fee_fraction)
 
     def _checkpoints(self, blocks: Sequence[ChainBlock]) -> Iterator[tuple[str, bytes]]:
-        """Yield the engine's checkpoints, as named values of the database."""
+        """Yield the database keys and values of the engine's checkpoints (signers or vote tallies) after these
+        blocks.
+        """
         for block in blocks:
             if block.header.number % CHECKPOINT_DISTANCE == 0:
                 record = self._chain.engine.checkpoint(block.header, self)

@@ -50,10 +50,10 @@ class Stopped(Exception):
 
 
 def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genesis, key: PrivateKey) -> None:
-    """Fetch the chain from peers and install it, unless the data path has one.
+    """Fetch the chain from peers and install it, unless the data path already has a chain.
 
-    Installs nothing if the network has no long chain. Raises `SnapSyncError`, and `Stopped` after a signal. What is
-    fetched stays for the next start, unless it is of another chain.
+    Installs nothing if no peer has a long chain. Raises `SnapSyncError`, and `Stopped` after a signal. The next start
+    continues with the fetched blocks and states, unless they belong to another chain.
     """
     staging = directory.path / "snap"
     if (directory.database / DATA_FILE).exists():
@@ -75,7 +75,7 @@ def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genes
     try:
         is_whole = _fetch(database, config, genesis, key, directory.path)
     except ValidatorsUnknown:
-        # the blocks before the contract are verified, and a start with the hash continues after them
+        # keep the fetched blocks, whose seals are verified: a start with --sync-checkpoint-hash continues after them
         raise
     except SnapSyncError:
         shutil.rmtree(staging, ignore_errors=True)
@@ -86,7 +86,7 @@ def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genes
 
 
 def _remove_foreign(database: Path, genesis: Genesis) -> None:
-    """Remove what an earlier start has fetched for another genesis file."""
+    """Remove the blocks and states that an earlier start has fetched for another genesis file."""
     if not (database / DATA_FILE).exists():
         return
     with closing(open_store(database)) as store:
@@ -119,7 +119,7 @@ async def _synchronise(
     clock, entropy, lanes = SystemClock(), SystemEntropy(), ThreadLanes()
     loop, received = asyncio.get_running_loop(), list[int]()
     try:
-        # one engine for both, because it caches decoded headers
+        # share one engine between the network and the new chain, because the engine caches decoded headers
         engine = engine_for(genesis.spec)
         network = build_snap_network(config, genesis, engine, bare, key, data_path, lanes, clock, entropy)
         chain = Chain.open(store, genesis, engine)
@@ -152,6 +152,8 @@ async def _synchronise(
 
 
 def _has_seals(genesis: Genesis) -> bool:
-    """Whether every block has the seal of a validator. Proof of work has none, nor have blocks after the merge."""
+    """Whether every block has the seal of a validator or signer. Blocks of proof of work and blocks after the merge
+    have no seal.
+    """
     spec = genesis.spec
     return spec.engine is not EngineKind.ETHASH and spec.terminal_total_difficulty is None

@@ -1,7 +1,8 @@
-"""The connections of a node during snap synchronisation: eth and snap, without consensus, pool and RPC.
+"""The peer connections of a node during snap synchronisation: the protocols eth and snap, without consensus, pool and
+RPC.
 
-Peers see a node at the genesis block. Its chain is a database of its own with nothing but that block, because the new
-database has blocks without states.
+Peers see a node whose head is the genesis block. The connections use a separate database with only the genesis block,
+because the new database has blocks without states.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ophion.runtime.thread_pools import Lanes
 
 
 class SnapNetwork(Struct, frozen=True):
-    """The services during a synchronisation."""
+    """The services that run during snap synchronisation."""
 
     eth: EthProtocol
     snap: SnapPeers

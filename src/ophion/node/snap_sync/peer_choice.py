@@ -1,10 +1,11 @@
-"""Which peer gets a request for a part of the state.
+"""Chooses the peer that gets the next request for a part of the state.
 
-A peer that does not have the state is not asked for it again. If no connected peer has it, the state is gone: peers
-keep the states of recent blocks only.
+A peer that does not have a state gets no further requests for this state. If no connected peer has the state, the
+download fails with `StateGone`, because peers keep only the states of recent blocks.
 
-The fastest free peer gets a request: the one with the most accounts, slots, codes or nodes a second. A peer may respond
-late, or with one entry at a time, and break no rule. Such a peer gets requests only while the others are busy.
+The fastest free peer gets the request. Speed is the number of accounts, slots, codes or trie nodes a second. A peer
+that responds slowly, or with few entries at a time, breaks no rule. Such a peer gets requests only while faster peers
+are busy.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from ophion.runtime.thread_pools import Lane
 log = logging.getLogger(__name__)
 
 MAX_OPEN: Final = 3
-"""Open requests to one peer."""
+"""Maximum number of open requests to one peer."""
 MAX_FAILURES: Final = 5
-"""Failed requests in a row after which a peer is disconnected."""
+"""Number of consecutive failed requests after which a peer is disconnected."""
 _SPEED_WEIGHT: Final = 0.3
-"""Weight of the last response in the speed of a peer."""
+"""Weight of the newest response in the moving average of a peer's speed."""
 _MIN_SECONDS: Final = 0.001
 _LOOK_S: Final = 0.05
 _REPORT_S: Final = 10.0
@@ -40,27 +41,27 @@ T = TypeVar("T")
 
 
 class StateGone(OphionError):
-    """Raised when no connected peer has the state."""
+    """Raised when no connected peer has the state with this root."""
 
     def __init__(self, root: Hash32) -> None:
         super().__init__(f"no peer has the state 0x{root.hex()}")
 
 
 class PeerChoice:
-    """Sends requests to peers and verifies the responses."""
+    """Sends each request for a part of the state to the fastest free peer, and verifies the response."""
 
     def __init__(self, usable: Callable[[], list[SnapPeer]]) -> None:
-        """`usable` returns the connected peers."""
+        """Create the choice. `usable` returns the connected peers that speak snap."""
         self._usable = usable
         self._busy: dict[SnapPeer, int] = {}
         self._failures: dict[SnapPeer, int] = {}
         self._speeds: dict[SnapPeer, float] = {}
-        """Entries a second, by peer that has responded."""
+        """Average number of entries a second, for each peer that has responded."""
         self._freed = asyncio.Event()
         self._without: dict[SnapPeer, set[Hash32]] = {}
 
     def forget(self) -> None:
-        """Ask peers again that did not have a state."""
+        """Forget which peers did not have a state, so that they get requests again."""
         self._without.clear()
 
     async def ask(
@@ -70,11 +71,12 @@ class PeerChoice:
         lane: Lane,
         read: Callable[[bytes], tuple[T, int] | None],
     ) -> T:
-        """Send a request to a peer that has the state, and return what `read` makes of the response.
+        """Send a request to a peer that has the state with this root, and return the value that `read` extracts from
+        the response.
 
-        `read` runs in the lane. It returns a value and the number of entries. It returns None if the peer does not have
-        the state, and raises an error if the response is invalid. Such a peer is disconnected, and the next one is
-        asked. Raises `StateGone`.
+        `read` runs in `lane` (a worker thread). `read` returns the value and the number of entries in the response, or
+        None if the peer does not have the state. If `read` raises `DecodeError`, the peer is disconnected, and the next
+        peer gets the request. Raises `StateGone` if no peer is left.
         """
         clock = asyncio.get_running_loop()
         while True:
@@ -116,7 +118,7 @@ class PeerChoice:
             peer.peer.disconnect(DisconnectReason.TIMEOUT, f"{failures} requests without a response")
 
     async def _free(self, root: Hash32) -> SnapPeer:
-        """Return the fastest peer that may get another request. Waits for peers."""
+        """Return the fastest peer that has the state and fewer than `MAX_OPEN` open requests. Waits for such a peer."""
         clock = asyncio.get_running_loop()
         reported = clock.time()
         while True:
@@ -142,7 +144,9 @@ class PeerChoice:
                 )
 
     def _rank(self, peer: SnapPeer) -> tuple[int, float, int]:
-        """Return the key by which the best peer is first. An unknown speed is the best, so that it becomes known."""
+        """Return the sort key of a peer: few failures, then high speed. A free peer without a measured speed comes
+        first, so that its speed is measured.
+        """
         busy = self._busy.get(peer, 0)
         if not busy and peer not in self._speeds:
             return self._failures.get(peer, 0), -inf, 0

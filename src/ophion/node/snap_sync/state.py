@@ -3,8 +3,9 @@
     segments of keys ─> account ranges ─> storages, codes ─> accounts        progress is stored with each range
     another pivot    ─> trie nodes from the root down ─> changed accounts
 
-The ranges of a new pivot continue where the old one stopped. The accounts are then a mixture of several states. The
-search for differences makes them the state of the last pivot: its root decides.
+After a change of the pivot, the ranges continue where the ranges of the old pivot stopped. The stored accounts are then
+a mixture of several states. Finally the trie nodes of the last pivot are compared with the stored nodes, and all
+differences are downloaded, until the stored state has the root of the last pivot.
 """
 
 from __future__ import annotations
@@ -28,20 +29,22 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SEGMENTS: Final = 8
-"""Parts of the key space whose accounts are requested at the same time."""
+"""Number of equal parts of the key space whose accounts are requested concurrently."""
 MAX_STORAGES: Final = 1024
-"""Accounts in one request for slots."""
+"""Maximum number of accounts in one request for storage slots."""
 MAX_CODES: Final = 64
 MAX_NODES: Final = 256
 MAX_CHANGES: Final = 4096
-"""Differences in memory before they are written."""
+"""Maximum number of differing accounts in memory before they are written to the database."""
 _MAX_ROUNDS: Final = 8
-"""Searches for differences with one root."""
+"""Maximum number of comparisons with the trie of one state root."""
 _REPORT_S: Final = 5.0
 
 
 class StateSync:
-    """Downloads the state of one root after the other into a database, until one is whole."""
+    """Downloads the state of the pivot into a database. After a change of the pivot, continues with the state root of
+    the new pivot.
+    """
 
     def __init__(self, store: Store, choice: PeerChoice, lanes: Lanes) -> None:
         self._store = store
@@ -54,7 +57,7 @@ class StateSync:
         self._reported_at = 0.0
 
     async def run(self, root: Hash32) -> None:
-        """Download the state of this root. Raises `StateGone` when no peer has it any more."""
+        """Download the state with this root. Raises `StateGone` when no peer has this state any more."""
         self._root = root
         try:
             async with asyncio.TaskGroup() as group:
@@ -71,7 +74,7 @@ class StateSync:
     # --- ranges ---------------------------------------------------------------------------------
 
     async def _segment(self, index: int) -> None:
-        """Download the accounts of one segment, from where an earlier run has stopped."""
+        """Download the accounts of one segment of the key space, from the key at which an earlier run stopped."""
         width = (1 << 256) // SEGMENTS
         end = MAX_KEY if index == SEGMENTS - 1 else ((index + 1) * width - 1).to_bytes(32, "big")
         key = f"snap segment {index}"
@@ -94,7 +97,7 @@ class StateSync:
         )
 
     async def _complete(self, batch: AccountBatch) -> None:
-        """Download the storages and codes of accounts."""
+        """Download the storage and code of these accounts, as far as the database lacks them."""
         accounts = {root: account for account, root in batch.storages}
         missing = await self._write(partial(self._download.missing_storages, list(accounts)))
         while missing:
@@ -107,16 +110,17 @@ class StateSync:
     async def _storages(
         self, missing: Sequence[tuple[Hash32, Hash32]], accounts: dict[Hash32, Hash32]
     ) -> list[tuple[Hash32, Hash32]]:
-        """Request slots of the first storages that are missing, and return those that still are."""
+        """Request slots of the first accounts in `missing`. Returns the accounts whose storage is still incomplete."""
         first, origin = missing[0]
-        # the first key applies to the first account only
+        # in a request, the start key applies only to the first account; request the other accounts only from their
+        # first slot on
         whole = [root for root, next_key in missing[1:MAX_STORAGES] if next_key == ZERO_HASH]
         roots = [first] if origin != ZERO_HASH else [first, *whole]
         root, keys = self._root, [accounts[one] for one in roots]
 
         def read(response: bytes) -> tuple[None, int] | None:
             count = self._download.put_storages(response, roots, origin)
-            # a response without progress is useless
+            # treat a response without slots like that of a peer that lacks the state
             return (None, count) if count else None
 
         await self._choice.ask(root, lambda peer: peer.storage_ranges(root, keys, origin), self._lanes.peers, read)
@@ -133,7 +137,9 @@ class StateSync:
     # --- differences ----------------------------------------------------------------------------
 
     async def _heal(self) -> None:
-        """Request the trie nodes that differ, and write the accounts that they lead to."""
+        """Compare the stored state with the trie of the current root: request the trie nodes that differ, and write the
+        accounts below these nodes.
+        """
         root = self._root
         difference = StateDifference(root)
         log.info("comparing the state with its last root root=0x%s", root.hex())
@@ -150,7 +156,7 @@ class StateSync:
         await self._apply(difference)
 
     async def _apply(self, difference: StateDifference) -> None:
-        """Write the differences that are found."""
+        """Write the accounts in which the stored state differs from the current root, with their storage and code."""
         batch, removed = await self._write(difference.take)
         await self._complete(batch)
         await self._write(partial(self._download.put_accounts, batch, removed, []))

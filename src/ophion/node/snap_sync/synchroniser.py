@@ -1,14 +1,14 @@
-"""`SnapSynchroniser`: chooses the pivot, then fetches blocks up to it and its state.
+"""`SnapSynchroniser`: chooses the pivot block, then fetches the blocks up to the pivot and the state of the pivot.
 
     best peer ─> pivot, some blocks below its head ─> blocks ─> state ─┬─> done
         ^                                                              │
         └──────────────── no peer has the state any more <─────────────┘
 
-The seals in headers make a chain credible, not the peer that sends it. A peer that sends an invalid chain is
-disconnected, and the next one becomes the target.
+Blocks are accepted because their headers have valid seals, whichever peer sends them. A peer that sends an invalid
+chain is disconnected, and another peer becomes the target.
 
-Blocks of Clique are not final. There, the pivot is a block with 64 sealed headers above it, which this module requests
-and verifies: a height that a peer only claims does not count.
+Blocks of Clique are not final. On a Clique network, the pivot is a block with 64 sealed headers above it. This module
+requests and verifies these headers, because a peer could claim any height.
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ from ophion.runtime.thread_pools import Lanes
 log = logging.getLogger(__name__)
 
 FINAL_DISTANCE: Final = 8
-"""Blocks between the pivot and the head of the target, if blocks are final."""
+"""Number of blocks from the pivot to the head of the target (the peer with the longest chain), if blocks are final."""
 DISTANCE: Final = 64
-"""Blocks between the pivot and the head of the target, if the chain may be reorganised."""
+"""Number of blocks from the pivot to the head of the target, if the chain may be reorganised."""
 MIN_BLOCKS: Final = 64
-"""A shorter chain is executed."""
+"""Minimum number of blocks for snap synchronisation. The blocks of a shorter chain are executed."""
 PEERS_TIMEOUT_S: Final = 30.0
-"""Time without any peer after which a node without progress starts as a full node."""
+"""Seconds without any peer after which the node starts as a full node, if it has fetched no block yet."""
 LONG_CHAIN_S: Final = 5.0
-"""Time since the first peer, but without a long chain, after which a node without progress starts as a full node."""
+"""Seconds after the first peer has connected. If no peer has a long chain by then, the node starts as a full node,
+unless it has fetched blocks already.
+"""
 RETRY_S: Final = 2.0
 _LOOK_S: Final = 0.1
 _REPORT_S: Final = 5.0
@@ -64,7 +66,9 @@ _MAX_RECEIPT_BLOCKS: Final = 256
 
 
 class SnapSynchroniser:
-    """Brings a database to the pivot. One object per synchronisation."""
+    """Fetches blocks and state into a database, until the database has the state of the pivot. One object per
+    synchronisation.
+    """
 
     def __init__(
         self,
@@ -75,7 +79,8 @@ class SnapSynchroniser:
         clock: Clock,
         trusted_hash: Hash32 | None,
     ) -> None:
-        """`chain` is the chain of the new database. `eth_peers` returns the usable peers.
+        """Create the synchroniser for `chain`, the chain in the new database. `eth_peers` returns the connected peers
+        whose best block is known.
 
         `trusted_hash` is the hash of the pivot, from a source that the operator trusts.
         """
@@ -89,13 +94,14 @@ class SnapSynchroniser:
         self._choice = PeerChoice(self._usable)
         self._state = StateSync(chain.store, self._choice, lanes)
         self._failures: dict[bytes, int] = {}
-        """Failed attempts by node id of the target."""
+        """Number of failed attempts with a peer as the target, by node id."""
         self._reported_at = 0.0
 
     async def run(self) -> bool:
-        """Synchronise up to a pivot. Returns False if the chain is too short, so that the node should execute it.
+        """Synchronise up to a pivot. Returns False if no peer has a long chain; the caller should then execute all
+        blocks.
 
-        Raises `SnapSyncError` if it cannot succeed. A later call continues.
+        Raises `SnapSyncError` for a problem that a retry cannot solve. A later call continues with the fetched data.
         """
         began = asyncio.get_running_loop().time()
         while True:
@@ -125,7 +131,9 @@ class SnapSynchroniser:
     # --- target and pivot -----------------------------------------------------------------------
 
     async def _target(self) -> EthPeer | None:
-        """Return the peer with the fewest failures and the greatest height. None if the network has no long chain."""
+        """Return the target: the peer with the fewest failures and, among these, the highest head. Waits for such a
+        peer. Returns None if no peer has a long chain.
+        """
         loop = asyncio.get_running_loop()
         began = reported = loop.time()
         first_peer_at: float | None = None
@@ -157,7 +165,7 @@ class SnapSynchroniser:
 
     @property
     def _min_height(self) -> int:
-        """Height of a peer from which the chain is long enough."""
+        """Minimum height of a peer whose chain is long enough for snap synchronisation."""
         return 1 if self._trusted is not None else MIN_BLOCKS + self._distance
 
     @property
@@ -166,28 +174,28 @@ class SnapSynchroniser:
 
     @property
     def _is_final(self) -> bool:
-        """Whether the written blocks stay."""
+        """Whether a reorganisation can no longer replace the fetched blocks."""
         return self._trusted is not None or self._chain.engine.finality is Finality.IMMEDIATE
 
     async def _pivot(self, target: EthPeer) -> int:
-        """Return the number of the block up to which blocks are fetched."""
+        """Return the number of the last block to fetch."""
         if self._trusted is not None:
             return await self._trusted.fetch(target, self._chain.head)
-        # the blocks that are there may be above the pivot of this target
+        # the number must not fall, because blocks above this target's pivot may be written already
         return max(self._chain.head.number, target.height - self._distance)
 
     def _failed(self, target: EthPeer) -> None:
         self._failures[target.peer.id] = self._failures.get(target.peer.id, 0) + 1
 
     def _usable(self) -> list[SnapPeer]:
-        """Return the peers that speak both eth and snap."""
+        """Return the open connections to peers that speak both eth and snap and whose best block is known."""
         ready = {peer.peer.id for peer in self._eth_peers()}
         return [peer for peer in self._snap_peers if peer.peer.id in ready and peer.peer.is_open]
 
     # --- blocks ---------------------------------------------------------------------------------
 
     async def _fetch_blocks(self, target: EthPeer, goal: int) -> HashedHeader:
-        """Fetch blocks up to the number `goal`. Returns the block whose state to fetch."""
+        """Fetch blocks up to the number `goal`. Returns the header of the pivot, whose state is fetched next."""
         chain = self._chain
         shared = chain.head
         if shared.number < goal or not self._is_final:
@@ -200,7 +208,9 @@ class SnapSynchroniser:
         return shared if self._is_final else await self._buried(target, shared)
 
     async def _buried(self, target: EthPeer, shared: HashedHeader) -> HashedHeader:
-        """Return the highest canonical block below 64 sealed headers. `shared` is a block of the target's chain."""
+        """Return the highest canonical block that has 64 valid sealed headers above it in the target's chain. `shared`
+        is the last block that the target and this node have in common.
+        """
         above = await target.headers(GetHeaders(shared.number + 1, self._distance))
         now = int(self._clock.now())
         try:
@@ -228,7 +238,9 @@ class SnapSynchroniser:
         return ImportedBatch(len(blocks), None, None)
 
     async def _receipts(self, headers: list[HashedHeader]) -> list[Receipts]:
-        """Return the receipts of blocks, in order. Raises `RequestFailed` when no peer has them."""
+        """Request the receipts of these blocks from peers. Returns them in the order of the headers. Raises
+        `RequestFailed` if no peer has the receipts of a block.
+        """
         found: dict[Hash32, Receipts] = {}
         with translated():
             (none,) = split_receipts(rlp.list_of((rlp.EMPTY_LIST,)), True, 1)
@@ -267,7 +279,7 @@ class SnapSynchroniser:
             await self._lanes.write.run(lambda: self._finish(pivot))
 
     def _finish(self, pivot: HashedHeader) -> None:
-        """Make the state that of the pivot, and the pivot the head."""
+        """Record the downloaded state as the state of the pivot, and make the pivot the head of the chain."""
         named = [(FIRST_STATE_KEY, pivot.number.to_bytes(8, "big"))]
         is_head = pivot.hash == self._chain.head.hash
         StateDownload(self._chain.store).finish(pivot.header.state_root, pivot.number, named if is_head else [])

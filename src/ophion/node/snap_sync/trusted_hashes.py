@@ -20,31 +20,32 @@ _WHAT: Final = "pivot"
 
 
 class TrustedHashes:
-    """Hashes of the blocks above a known block up to the trusted one. 32 bytes of memory for each block."""
+    """Hashes of the blocks from the last known block to the trusted block. Uses 32 bytes of memory per block."""
 
     def __init__(self, trusted: Hash32) -> None:
         self._next = trusted
         """Hash of the next header to request."""
         self._number: int | None = None
-        """Number of the trusted block. None until a peer has sent its header."""
+        """Number of the trusted block; None until a peer has sent the header of this block."""
         self._hashes = bytearray()
-        """The hashes, the trusted one first."""
+        """The concatenated block hashes, in descending order of numbers, from the trusted block on."""
 
     @property
     def number(self) -> int | None:
-        """Number of the trusted block; None while it is unknown."""
+        """Number of the trusted block; None until a peer has sent the header with the trusted hash."""
         return self._number
 
     def hash_of(self, number: int) -> Hash32 | None:
-        """Return the hash of a block; None for blocks outside of the fetched range."""
+        """Return the hash of the block with this number; None if the number is outside of the fetched range."""
         at = HASH_LENGTH * ((self._number or 0) - number)
         return (bytes(self._hashes[at : at + HASH_LENGTH]) or None) if at >= 0 else None
 
     async def fetch(self, peer: EthPeer, head: HashedHeader) -> int:
-        """Request the headers down to the block after `head`, and return the number of the trusted block.
+        """Request the headers from the trusted block down to the block after `head`. Returns the number of the trusted
+        block.
 
-        Raises `RequestFailed` if the peer lacks them, and `SnapSyncError` if the trusted block does not follow `head`.
-        A later call continues, perhaps with another peer.
+        Raises `RequestFailed` if the peer lacks these headers, and `SnapSyncError` if the trusted block is not a
+        descendant of `head`. After `RequestFailed`, a later call continues, also with another peer.
         """
         while self._number is None or self._number - len(self._hashes) // HASH_LENGTH > head.number:
             found = await peer.headers(GetHeaders(self._next, MAX_HEADERS, reverse=True))

@@ -183,5 +183,5 @@ def _collected(cls: type[Options], path: tuple[str, ...]) -> tuple[OptionSpec, .
 
 
 def section_of(cls: type) -> str:
-    """Return the heading of a class in help texts: the first line of its docstring."""
-    return (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+    """Return the heading of a configuration class in help texts: the first line of its docstring, up to a colon."""
+    return (cls.__doc__ or cls.__name__).strip().splitlines()[0].partition(":")[0].rstrip(".")

@@ -55,7 +55,7 @@ def even(text: str) -> int:
 
 
 class Mining(Options):
-    """Mining."""
+    """Mining: whether and how the node produces blocks."""
 
     enabled: bool = option("--miner-enabled", default=False, help="Produce blocks.")
     coinbase: str | None = option("--miner-coinbase", default=None, help="Who earns.", needs="--miner-enabled")
@@ -307,6 +307,10 @@ def test_help_shows_sections_forms_and_defaults() -> None:
     assert "  --miner-enabled[=true|false]\n      Produce blocks. (default: false)" in text
     assert "  -l, --logging=TEXT" in text
     assert "--sync-mode=FULL|FAST" in text
+
+
+def test_the_heading_of_a_section_ends_at_a_colon_of_the_docstring() -> None:
+    assert "\n\nMining:\n  --miner-enabled" in help_sections(SPECS)
 
 
 def test_many_names_are_listed_in_the_text() -> None:
