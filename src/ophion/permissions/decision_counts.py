@@ -19,7 +19,7 @@ class DecisionCounts:
         self._lock = Lock()
 
     def note(self, refusal: T | None) -> T | None:
-        """Count one decision and return `refusal` unchanged."""
+        """Count one decision and return `refusal` unchanged. None counts as permitted."""
         self.add(refusal is None, refusal is not None)
         return refusal
 

@@ -246,7 +246,7 @@ class Permissions:
                     await self._audit.written()
 
     def check_fixed(self, nodes: Sequence[Enode]) -> None:
-        """Raise `RulesError` if one of these nodes is fixed."""
+        """Raise `RulesError` if one of these nodes is a bootnode or a static node."""
         if not set(map(listener, self._fixed)).isdisjoint(map(listener, nodes)):
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 

@@ -22,7 +22,7 @@ from ophion.privacy.payload_handover import PayloadHandover
 from ophion.runtime.thread_pools import Lanes
 
 PRECOMPILE: Final[Address] = (0x7D).to_bytes(20, "big")
-"""Address that markers of flexible groups call."""
+"""Address of the privacy precompile that marker transactions of flexible groups call."""
 PROXY: Final[Address] = (0x7C).to_bytes(20, "big")
 """Address of the proxy contract that members of a flexible group call."""
 

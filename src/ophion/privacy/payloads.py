@@ -42,7 +42,7 @@ group's member list.
 
 
 class MarkerPlace(Struct, frozen=True):
-    """A marker on the canonical chain."""
+    """Position of a privacy marker transaction on the canonical chain."""
 
     payload_key: bytes
     number: int

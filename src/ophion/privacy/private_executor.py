@@ -301,7 +301,9 @@ class PrivateExecutor:
     # --- backlog ----------------------------------------------------------------------------------
 
     async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
-        """Mark deferred payloads as late. With an embedded enclave, the database marks these payloads itself."""
+        """Mark deferred payloads as late, so that a restarted node executes them. Only needed for a remote enclave:
+        with an embedded enclave, the database marks these payloads itself.
+        """
         if not self._enclave.reports_late_payloads:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:

@@ -71,7 +71,9 @@ class Privacy:
         await self.executor.reach_head(FOLLOW_LIMIT_S)
 
     async def enter(self, group: bytes, named: Sequence[bytes] = ()) -> None:
-        """Authorize a request about a group, then wait until private states have reached the head."""
+        """Authorize a request about a group, then wait until private states have reached the head. `named` are the keys
+        from which the id of the group was computed, if the request has these keys.
+        """
         await self.tenants.authorize(group, named)
         await self.settled()
         await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)

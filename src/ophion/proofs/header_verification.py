@@ -38,7 +38,7 @@ class SealVerifier(Protocol):
         """Validators after the last accepted block."""
 
     def restarts_at(self, number: int) -> bool:
-        """Whether votes restart after this block."""
+        """Whether all open votes are discarded after this block."""
 
     def accept(self, header: Header) -> tuple[HashedHeader, tuple[Address, ...]]:
         """Return the hashed header and the authors of its seals. Raises `ProofError` if a rule is broken."""

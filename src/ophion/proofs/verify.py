@@ -62,7 +62,7 @@ class Proven(Struct, frozen=True):
     hash: Hash32
     timestamp: int
     validators: int
-    """Number of validators of the block; 0 if a checkpoint names the hash of the block."""
+    """Number of validators of the block. 0 if the block is the trusted checkpoint, whose seals are not checked."""
     sealers: tuple[Address, ...]
     """Validators that sealed the block. Under Clique, they signed the block or its confirmations."""
     transaction: ProvenTransaction | None

@@ -95,7 +95,7 @@ class NetworkSupervisor:
     async def _first_blocks(self) -> bool:
         """Wait until every node has a block of this run and the proxy forwards requests. Returns False after a failure.
 
-        If blocks need transactions, a response of the node is enough.
+        In a network without empty blocks, a response of each node is enough.
         """
         plan = self._work.plan
         more = 0 if plan.consensus is Consensus.DEV and not plan.period_s else 1
