@@ -29,8 +29,7 @@ class Change(Struct, frozen=True):
     add_nodes: Sequence[Enode] = ()
     remove_nodes: Sequence[Enode] = ()
     is_call: bool = False
-    """Whether transactions to the rules contracts make this change, so that the allow-lists of the node stay unchanged.
-    """
+    """Whether transactions to the rules contracts make this change, so that the allow-lists stay unchanged."""
 
 
 class PeerConnection(Struct, frozen=True):

@@ -54,8 +54,7 @@ class _Rest:
         """Number of bytes written so far."""
         self.is_done = False
         self._lock = threading.Lock()
-        """When the node stops, the event loop writes the remaining lines, perhaps while the worker thread still writes.
-        """
+        """When the node stops, the event loop writes the remaining lines, perhaps beside the worker thread."""
         self._pieces = pieces
         self._piece: bytes | None = None
         """The piece that is being written. If the write fails, the next call of `write` repeats the piece."""

@@ -242,7 +242,7 @@ class Assembler:
             )
 
     def check_clock(self, head: HashedHeader) -> None:
-        """Warn if the next block has to wait for the clock."""
+        """Warn if the clock is behind the head's timestamp, so that the next block has to wait."""
         behind_s = head.timestamp - self.clock.now()
         if behind_s > _CLOCK_TOLERANCE_S:
             log.warning(

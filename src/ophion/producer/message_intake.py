@@ -26,7 +26,7 @@ MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
 
 
 class _Waiting:
-    """The messages of one peer, in order."""
+    """Queued messages of one peer, in order of arrival."""
 
     __slots__ = ("messages", "size")
 
