@@ -68,7 +68,7 @@ class _Loader:
         """Use the default module creation."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run nothing yet; the module loads itself later."""
+        """Execute nothing yet; the module loads itself at first use."""
         module.__dict__.update(self._known)
         module.__class__ = _Later
 

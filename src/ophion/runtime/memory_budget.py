@@ -36,8 +36,8 @@ class Budget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # connections that hold much memory are evicted first; of these, connections without an access token are evicted
-        # first
+        # the groups in eviction order: much memory and no token, much memory and a token, little memory and no token,
+        # little memory and a token
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0
