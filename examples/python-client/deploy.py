@@ -3,7 +3,7 @@
 Start a node first, in another terminal: ophion dev
 """
 
-# ruff: noqa: T201  # an example speaks
+# ruff: noqa: T201  # an example prints its results
 
 from __future__ import annotations
 
