@@ -20,7 +20,7 @@ MAX_PRIORITY_S: Final = 0.01
 
 
 class BlockPriority:
-    """Priority on one event loop. Thread-safe, because the state is a single number."""
+    """Priority of block work on one event loop. Thread-safe, because the state is a single number."""
 
     __slots__ = ("_longest_s", "_until", "begun")
 

@@ -38,8 +38,7 @@ def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any
             advance = partial(started.throw, error)
         else:
             advance = partial(started.send, sent)
-        # clear the reference, because the previous exception refers to this frame and would keep the coroutine's
-        # objects alive
+        # clear the reference, because an exception that refers to this frame would keep the object alive
         waited_for = None
         try:
             waited_for = advance()

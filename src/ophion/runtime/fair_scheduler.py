@@ -173,8 +173,7 @@ class FairScheduler:
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
             if perf_counter() - now + first - self.ends_at > SHARE_S:
-                # `spend` moves `ends_at` back, so `first - self.ends_at` is the time that `work` has charged with
-                # `spend`
+                # `spend` moves `ends_at` back, so `first - self.ends_at` is the time that `work` has charged
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:

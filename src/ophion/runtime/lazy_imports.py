@@ -20,7 +20,9 @@ _LOCK: Final = RLock()
 
 @contextmanager
 def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
-    """Hide or replace a module while other modules are loaded. A module that is already loaded stays."""
+    """Context manager that hides or replaces a module while other modules are loaded. A module that is already loaded
+    stays.
+    """
     modules: dict[str, Any] = sys.modules
     if name in modules:
         yield

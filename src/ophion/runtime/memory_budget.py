@@ -36,8 +36,7 @@ class Budget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # the groups in eviction order: much memory and no token, much memory and a token, little memory and no token,
-        # little memory and a token
+        # in eviction order: much memory without and with a token, then little memory without and with a token
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0

@@ -97,7 +97,7 @@ class ReverseNames:
                 return
             found = self._addresses[address]
             is_busy = self._networks[found.network] > 0 or self._networks.total() >= MAX_UNKNOWN_LOOKUPS
-            # skip an address whose earlier lookup still runs: it was evicted and added again meanwhile
+            # skip an address whose earlier lookup still runs, because the address was evicted and added again
             if address in self._running or (not found.names and is_busy):
                 continue
             del self._waiting[address]
