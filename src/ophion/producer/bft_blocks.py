@@ -164,8 +164,7 @@ class BftBlocks:
         validator_set = self._machine().validator_set
         try:
             if kept is not None and validator_set is not None and len(validator_set) == 1:
-                # a single validator also proposes the next block, so begin to build it while the decided block is
-                # written
+                # a single validator proposes the next block too: begin it while the decided block is written
                 self.begin_early(self._engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)

@@ -185,7 +185,7 @@ class BftDriver:
 
     @property
     def current_height(self) -> int:
-        """The height to decide. 0 before the first head."""
+        """Height of the block that consensus decides now. 0 before the first head."""
         validator_set = self._machine.validator_set
         return 0 if validator_set is None else validator_set.height
 
@@ -291,13 +291,11 @@ class BftDriver:
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
         self._blocks.executed.forget_decided(head.number)
-        # read the clients before the protocol may change, because `clients` needs the validators, which a new state
-        # machine does not know yet
+        # call `clients` now, because it needs the validators, which a new state machine does not know yet
         clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
-            # the network has moved from IBFT 2.0 to QBFT: start without votes, because stored votes belong to an
-            # earlier height
+            # the network has moved to QBFT: start without votes, because stored votes belong to an earlier height
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)

@@ -159,8 +159,7 @@ class Assembler:
             draft = self._builder.draft(parent, preferences)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
-        # drop skipped transactions only if the parent is still the chain head, because they may fit a block on a new
-        # head
+        # drop skipped transactions only on the current head, because a block on a new head may include them
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
             self._drop(filled.refused, DropReason.NOT_PERMITTED)

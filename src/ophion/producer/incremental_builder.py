@@ -220,7 +220,7 @@ class IncrementalBuilder:
     # --- adding transactions ------------------------------------------------------------------------
 
     def _feed(self) -> None:
-        """Run the transactions that have arrived."""
+        """Run the transactions that have arrived since the last batch."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -48,7 +48,7 @@ class Claim(Enum):
 
 
 class ClaimResult(Struct, frozen=True):
-    """Result of a claim, with the digest that another node has claimed."""
+    """Result of a claim. If another node of the signer has claimed a block, `digest` is its digest."""
 
     claim: Claim
     digest: Hash32 | None = None
