@@ -198,8 +198,7 @@ class Branch:
             input=spec.data,
             gas_price=_PRIORITY_FEE,
         )
-        # the signature is not real: it contains the sender, so that transactions of different senders have different
-        # hashes
+        # use the sender as a fake signature, so that transactions of different senders have different hashes
         signature = sender.rjust(32, b"\0") + b"\1".rjust(32, b"\0") + b"\0"
         return Transaction.impersonated(unsigned.with_signature(signature), sender)
 

@@ -125,7 +125,7 @@ class EmbeddedCore:
 
     @property
     def dispatch(self) -> RpcDispatch:
-        """The methods of the node; created at first use."""
+        """JSON-RPC methods of the node; created at first use."""
         self.runner.check()
         # use a separate lock: this thread may wait for a helper thread that needs the runner's lock
         with self._creation:
