@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class ListChanged(Struct, Generic[T], frozen=True):
-    """Published when a list has changed."""
+    """Event that an allow-list publishes after a change of its entries."""
 
     added: tuple[T, ...]
     removed: tuple[T, ...]

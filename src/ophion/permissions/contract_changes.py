@@ -108,8 +108,8 @@ class ContractChanges:
         return self._counted(block, records, lambda header: self._admins(header, admin_contract))
 
     def _counted(self, block: ChainBlock, records: list[dict[str, Any]], count: Any) -> list[dict[str, Any]]:
-        """Add the number of entries before and after each change. The number is null if the contract does not
-        report it.
+        """Add to each record the number of permitted accounts, nodes or administrators before and after the change. The
+        number is null if the contract does not report it.
         """
         parent = self._chain.header(block.header.parent_hash)
         number = None if parent is None else count(parent)

@@ -251,7 +251,9 @@ class Permissions:
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reloading(self) -> Callable[[], None]:
-        """Read both files and return a function that replaces both lists. After an error, both lists stay unchanged."""
+        """Read the files of accounts and nodes, and return a function that replaces both lists. After an error, both
+        lists stay unchanged.
+        """
         if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
         try:

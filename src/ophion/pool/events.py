@@ -72,7 +72,7 @@ class Dropped(Struct, frozen=True):
     transactions: tuple[PooledTransaction, ...]
     reason: DropReason
     details: Mapping[Hash32, str] | None = None
-    """More details about some of the transactions."""
+    """Explanation of the drop for some of the transactions, by transaction hash."""
 
 
 PoolEvent: TypeAlias = Added | Dropped

@@ -122,8 +122,7 @@ class TxPool:
             if self._local is not None:
                 self._local.append(entered, now)
         except Exception:
-            # the journal write failed: remove the batch, because the node must not acknowledge transactions that a
-            # restart loses
+            # the journal write failed: remove the batch, because a restart would lose its transactions
             self._admitter.undo(batch)
             self._forget_blobs()
             self.version += 1

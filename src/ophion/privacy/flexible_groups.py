@@ -119,8 +119,7 @@ class FlexibleGroups:
         members = () if known is None else known.members
         new = [key for key in _added(transaction) or () if key not in members]
         version = bytes(KEY_SIZE) if known is None else known.version
-        # send the earlier transactions of the group before this transaction, so that new members get all transactions
-        # in order
+        # send the group's earlier transactions first, so that new members get all transactions in order
         handed = b"" if known is None or not new else await self._hand_overs.give(group, self._enclave, sender, new)
         recipients = [key for key in dict.fromkeys((*members, *new)) if key != sender]
         payload = encode_versioned(transaction.raw, version)

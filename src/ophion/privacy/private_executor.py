@@ -202,8 +202,7 @@ class PrivateExecutor:
             # queue retries after the write, because the database marks a payload as late only if it stores the marker
             self._retries.missed(self._missed)
             self._missed.clear()
-            # take the earlier transactions again, because payloads that arrived during the write were not marked as
-            # late
+            # store the handed-over payloads again: a payload that arrived during the write is not marked as late
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)

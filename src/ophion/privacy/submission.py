@@ -94,8 +94,7 @@ class Submission:
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
         """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # decode a small transaction on the event loop if few others are in progress, because a thread switch would
-            # take longer than decoding
+            # decode one of few small transactions on the event loop, because a thread switch would take longer
             is_alone = len(raw) <= _SHORT_BYTES and self._open < _MIN_TOGETHER
             transaction = decode_private_transaction(raw) if is_alone else await self._decoding.do(raw)
         except NativeError:

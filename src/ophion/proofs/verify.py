@@ -44,7 +44,7 @@ class ProvenTransaction(Struct, frozen=True):
 
 
 class ProvenAccount(Struct, frozen=True):
-    """An account after the block. A missing account has zero values."""
+    """An account in the state after the proven block. A missing account has zero values."""
 
     address: Address
     exists: bool

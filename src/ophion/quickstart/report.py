@@ -26,7 +26,7 @@ def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
 
 
 def begins(plan: NetworkPlan) -> str:
-    """Return the lines shown before the first block."""
+    """Return the text that describes the network, shown before its first block."""
     pace = f"blocks every {plan.period_s:g} s" if plan.period_s else "a block for each transaction"
     return f"Starting {len(plan.nodes)} nodes and a proxy: {plan.consensus.value}, {pace} …"
 
