@@ -124,7 +124,7 @@ class BftBlocks:
             self._assembler.begin_early(parent, state, preferences, self._clock.monotonic() + due - now, share_s)
 
     async def check(self, order: CheckProposal) -> None:
-        """Execute a proposed block."""
+        """Execute a proposed block, and report to the state machine whether it is valid."""
         proposal = order.proposal
         block, problem, is_body_wrong = proposal.block, None, False
         if block not in self.executed:

@@ -265,7 +265,7 @@ class CliqueSealer:
             self._note_store(None)
             if answer.claim is Claim.OURS:
                 return True
-            # wait for the block of the other node with this key, because that node may have stopped before sending it
+            # wait for the claimed block of the other node; if that node has stopped before sending it, seal it here
             await self._wake_up(_PARTNER_WAIT_S)
             if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)

@@ -308,7 +308,7 @@ class IncrementalBuilder:
         return _BuildStep(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
 
     def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_BuildStep]) -> None:
-        """Handle the result of a batch."""
+        """Record which transactions of a batch the block includes, then run the next batch."""
         self._job = None
         if self.is_closed:
             self._release()

@@ -38,7 +38,7 @@ class SealStore(Protocol):
 
 
 class Claim(Enum):
-    """Answer of the store to a claim."""
+    """Answer of the vote store to the claim of a block."""
 
     OURS = "ours"
     PARTNER = "partner"

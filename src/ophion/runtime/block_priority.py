@@ -41,7 +41,7 @@ class BlockPriority:
 
     @property
     def is_on(self) -> bool:
-        """Return whether deferrable work should wait."""
+        """Return whether requests of clients and other deferrable work should wait."""
         return self._until > 0.0 and perf_counter() < self._until
 
 

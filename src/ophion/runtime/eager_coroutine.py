@@ -27,7 +27,7 @@ async def awaited(answer: T | Awaitable[T]) -> T:
 
 @coroutine
 def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any, Any, Any]:
-    """Continue a started coroutine. A task awaits the result."""
+    """Continue a started coroutine after its first wait. Runs in a task."""
     while True:
         try:
             sent = yield waited_for

@@ -96,7 +96,7 @@ class FairScheduler:
 
     @property
     def is_over(self) -> bool:
-        """Return whether new work must wait."""
+        """Return whether this loop step has no time left, so that new work must wait."""
         return perf_counter() >= self.ends_at and not self.has_time()
 
     @property

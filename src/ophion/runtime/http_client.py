@@ -136,11 +136,11 @@ class HttpConnection:
         return collected.reply
 
     def abort(self) -> None:
-        """Close without waiting for the peer."""
+        """Close the connection without waiting for the server."""
         self._writer.close()
 
     async def close(self) -> None:
-        """Close and wait until the connection is closed."""
+        """Close the connection and wait until it is closed."""
         self._writer.close()
         try:
             await self._writer.wait_closed()

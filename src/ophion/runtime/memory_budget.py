@@ -28,7 +28,7 @@ class Holder(Protocol):
     """A connection that holds memory for its client."""
 
     def cut_off(self) -> None:
-        """Release the memory; the connection may close."""
+        """Release the held memory, for example by closing the connection."""
 
 
 class Budget:
