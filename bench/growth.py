@@ -158,7 +158,7 @@ def memory_mb(pid: int) -> float:
 
 
 def microseconds(node: NodeProcess, method: str, params: Callable[[], list[Any]], count: int = MEASURED) -> float:
-    """Return the median time of a request."""
+    """Return the median time of a request in microseconds."""
     taken = []
     for _ in range(count):
         arguments = params()

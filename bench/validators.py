@@ -64,7 +64,7 @@ def memory_mb(network: TestNetwork) -> int:
 
 
 def rounds(network: TestNetwork, first: int, last: int) -> list[int]:
-    """Return the round of each block."""
+    """Return the consensus round in which each block was decided."""
     protocol = Qbft() if network.engine == "qbft" else Ibft2()
     blocks = (network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False) for number in range(first, last + 1))
     return [protocol.decode_extra(bytes.fromhex(block["extraData"][2:])).round for block in blocks]

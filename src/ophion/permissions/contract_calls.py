@@ -121,7 +121,7 @@ class ContractCalls:
 
 
 def _shown(reason: str | None) -> str:
-    """Return a contract's text as one short printable line."""
+    """Return the revert text of a contract as one short printable line."""
     return "".join(filter(str.isprintable, (reason or "")[:_LONGEST_REASON]))
 
 

@@ -24,7 +24,7 @@ class DecisionCounts:
         return refusal
 
     def add(self, permitted: int, refused: int) -> None:
-        """Count several rule decisions."""
+        """Count several rule decisions: `permitted` yes and `refused` no."""
         with self._lock:
             self.permitted += permitted
             self.refused += refused

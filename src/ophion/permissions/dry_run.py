@@ -22,7 +22,7 @@ from ophion.primitives.types import Address
 
 
 class Change(Struct, frozen=True):
-    """Additions and removals of accounts and nodes."""
+    """A change of rules to examine: additions and removals of accounts and nodes."""
 
     add_accounts: Sequence[Address] = ()
     remove_accounts: Sequence[Address] = ()

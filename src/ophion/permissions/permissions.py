@@ -61,7 +61,7 @@ class Permissions:
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
         self.account_verdicts = DecisionCounts()
-        """Counts of the decisions of the account list."""
+        """Counts of the decisions that the allow-list of accounts has made."""
 
     @classmethod
     def open(

@@ -67,13 +67,13 @@ class TimeBudget:
 
 
 class BehindGroup:
-    """A group that the backlog executes."""
+    """A privacy group whose execution is behind the chain, so that the backlog executes it."""
 
     def __init__(self, sender: bytes, first: int, is_established: bool) -> None:
         self.sender = sender
         """Sender of the payload that moved the group to the backlog. This sender is charged for the execution time."""
         self.first = first
-        """The next block to execute."""
+        """Number of the next block to execute for this group."""
         self.is_established = is_established
         self.blocks: set[int] = set()
         """Blocks with payloads that the private executor deferred."""

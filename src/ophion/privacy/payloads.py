@@ -154,7 +154,7 @@ class Payloads:
         return list(known)
 
     async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a request until the enclave answers."""
+        """Send a request to the enclave, and repeat it until the enclave answers."""
         while True:
             try:
                 answer = await ask()

@@ -46,7 +46,7 @@ class Privacy:
         self.executor = executor
         self.ledger = executor.ledger
         self.precompile = precompile
-        """Address that markers of this node call."""
+        """Address of the privacy precompile that marker transactions of this node call."""
         self.flexible = flexible
         members = (lambda group: None) if flexible is None else flexible.members
         self.tenants = TenantAuthorizer(enclave, is_shared, members)

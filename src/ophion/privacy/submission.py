@@ -94,7 +94,7 @@ class Submission:
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
         """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # decode one of few small transactions on the event loop, because a thread switch would take longer
+            # if few transactions are open, decode a small one on the event loop: a thread switch takes longer
             is_alone = len(raw) <= _SHORT_BYTES and self._open < _MIN_TOGETHER
             transaction = decode_private_transaction(raw) if is_alone else await self._decoding.do(raw)
         except NativeError:

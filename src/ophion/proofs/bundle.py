@@ -49,7 +49,7 @@ class TransactionProof(Struct, frozen=True):
 
 
 class SlotProof(Struct, frozen=True):
-    """A storage slot of an account."""
+    """The key of a storage slot, and the Merkle proof of the slot's value."""
 
     key: Hash32
     nodes: tuple[bytes, ...]

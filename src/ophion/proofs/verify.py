@@ -56,7 +56,7 @@ class ProvenAccount(Struct, frozen=True):
 
 
 class Proven(Struct, frozen=True):
-    """The statement of a verified bundle."""
+    """What a verified bundle proves about a block."""
 
     number: int
     hash: Hash32

@@ -84,7 +84,7 @@ class CliqueVotes:
         return list(range(0, last + 1, self._epoch))
 
     def validators(self, header: HashedHeader) -> tuple[Address, ...]:
-        """Return the signers after the parent."""
+        """Return the signers after the parent block, who may sign this block."""
         parent = self._chain.header(header.header.parent_hash)
         if parent is None:
             raise StorageError(f"Block {header.number - 1} is missing from the database; run `ophion storage check`.")

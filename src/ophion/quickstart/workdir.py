@@ -54,7 +54,7 @@ SUPERVISOR_LOG: Final = "quickstart"
 _FILES: Final = ("genesis.json", "site.json", CONTROL, PORTS, UNFINISHED, PLAN)
 """Files in removal order. The file that identifies the directory is last."""
 _HALF_WRITTEN: Final = re.compile(r"\.(.+)\.[0-9a-f]{16}")
-"""Temporary file that a killed writer left."""
+"""Name of a temporary file that a killed process has left."""
 
 
 class Workdir:
