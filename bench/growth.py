@@ -232,7 +232,7 @@ def _stopped(node: NodeProcess, taken: float) -> float:
 
 
 def measure_state(place: Path, accounts: int, notes: dict[str, Any], count: int = 4_000, rounds: int = 8) -> Any:
-    """Measure blocks of transfers on the state. The blocks stay in the chain."""
+    """Measure blocks of transfers on a chain with `accounts` accounts. The blocks stay in the chain."""
     token = bytes.fromhex(notes["token"])
     found: dict[str, Any] = {"accounts": accounts, "disk_mb": disk_bytes(place) >> 20}
     lanes = ThreadLanes()

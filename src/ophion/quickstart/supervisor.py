@@ -69,7 +69,7 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                self._record()  # the command that waits for the network prints the log up to this record
+                self._record()  # record the start: a command that waits for it prints the log up to this record
             if is_well:
                 await self._until_stopped()
             return is_well
