@@ -37,13 +37,13 @@ class DropReason(Enum):
 
 
 class Admitted(Struct, frozen=True):
-    """The transaction is in the pool."""
+    """Result of an admission: the transaction is in the pool."""
 
     hash: Hash32
 
 
 class Rejected(Struct, frozen=True):
-    """The transaction was refused. `hash` is None if the transaction could not be decoded."""
+    """Result of an admission: the transaction was refused. `hash` is None if it could not be decoded."""
 
     error: PoolRejected
     hash: Hash32 | None = None
