@@ -171,7 +171,7 @@ def calls(count: int) -> None:
 
 
 def other_calls(count: int) -> None:
-    """Measure the same call with titanoboa on py-evm, and with pyrevm alone."""
+    """Measure the call of `calls` with titanoboa on py-evm, and with pyrevm alone."""
     bytecode = Artifact.of(TOKEN)
     data = bytecode.bytecode + bytecode.abi.constructor.inputs.encode(("Coin", SUPPLY))
     try:

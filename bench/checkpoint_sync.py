@@ -48,7 +48,7 @@ def time_to_head(data: Path, height: int, *options: str) -> Measured:
     """Start a new node, wait until it has the head, and check its database."""
     began, used = time.monotonic(), processor_s()
     options = (*options, "--p2p-port=0", "--discovery-enabled=false")
-    # a node that fetches a checkpoint or a state listens only afterwards
+    # a node that fetches a checkpoint or a state listens only after this download
     with NodeProcess(data, *options, start_limit_s=_LIMIT_S) as node:
         while node.height < height:
             if time.monotonic() - began > _LIMIT_S:

@@ -108,7 +108,7 @@ def deploy(client: Client, count: int) -> list[str]:
 
 
 def script(client: Client, addresses: list[str], mode: str) -> list[Any]:
-    """Use all contracts in one of the modes and return the results of the calls."""
+    """Call all counters in one of the modes (one by one or together) and return the results of the calls."""
     found: list[Any] = []
     if mode == "one by one":
         found += [client.ask("eth_call", {"to": address, "data": "0x01"}, "latest") for address in addresses]

@@ -21,7 +21,7 @@ from ophion.testing.enclaves import Member, at_work, met, part
 
 
 async def exchange(path: Path, payloads: int, size: int, senders: int) -> None:
-    """Run one exchange with new databases."""
+    """Exchange payloads between two enclaves with new databases, and print the rate."""
     lanes = ThreadLanes(), ThreadLanes()
     a, b = (Member(path, number, lanes=lane) for number, lane in zip((1, 2), lanes, strict=True))
     slots = asyncio.Semaphore(senders)

@@ -52,7 +52,7 @@ def rate(url: str, body: str, seconds: int, connections: int, folder: Path) -> f
 
 
 def memory(pid: int) -> float:
-    """Return the resident memory in megabytes."""
+    """Return the resident memory of a process in megabytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 

@@ -153,12 +153,12 @@ def disk_bytes(place: Path) -> int:
 
 def memory_mb(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    # a process that has just ended has no such line
+    # the status of a process that has just ended has no line with RssAnon
     return round(next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0) / 1024, 1)
 
 
 def microseconds(node: NodeProcess, method: str, params: Callable[[], list[Any]], count: int = MEASURED) -> float:
-    """Return the median time of a request."""
+    """Return the median time of a request in microseconds."""
     taken = []
     for _ in range(count):
         arguments = params()
@@ -232,12 +232,12 @@ def _stopped(node: NodeProcess, taken: float) -> float:
 
 
 def measure_state(place: Path, accounts: int, notes: dict[str, Any], count: int = 4_000, rounds: int = 8) -> Any:
-    """Measure blocks of transfers on the state. The blocks stay in the chain."""
+    """Measure blocks of transfers on a chain with `accounts` accounts. The blocks stay in the chain."""
     token = bytes.fromhex(notes["token"])
     found: dict[str, Any] = {"accounts": accounts, "disk_mb": disk_bytes(place) >> 20}
     lanes = ThreadLanes()
     for journal in (place / "database").glob("local-transactions.journal*"):
-        journal.unlink()  # an interrupted run leaves transactions
+        journal.unlink()  # delete the pool journal, because an interrupted run leaves transactions in it
 
     async def run(core: TestCore) -> None:
         builder = Builder(core)
@@ -313,7 +313,7 @@ def main() -> None:
         for count in sorted(counts):
             place = chosen.keep / f"{size}-{count}"
             place.parent.mkdir(parents=True, exist_ok=True)
-            # in a process of its own, so that its database is closed
+            # build in a separate process, because its database closes only when the process ends
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 notes = pool.apply(built, (place, build_blocks if size == "blocks" else build_accounts, count))
             if size == "blocks":

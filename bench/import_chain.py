@@ -76,7 +76,7 @@ def _anonymous_bytes(pid: int) -> int:
 
 
 def main() -> None:
-    """Run the candidates alternately, so that other load affects all of them."""
+    """Import alternately with Ophion and geth, so that other load affects both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chain", nargs="?", type=Path, default=CHAIN)
     parser.add_argument("--rounds", type=int, default=3)

@@ -96,7 +96,7 @@ def later_rounds(network: TestNetwork, first: int) -> int:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Return a percentile in milliseconds."""
+    """Return a percentile of `values`, which are in seconds, in milliseconds."""
     return round(sorted(values)[min(len(values) - 1, int(len(values) * share))] * 1e3, 1)
 
 

@@ -3,11 +3,11 @@
     python bench/migrate.py [--rounds N] [--kills N] [CHAIN]
 
 CHAIN is a folder with genesis.json and blocks.rlp (default: ../shared/bench/clique-30k). The chain is written as Besu
-stores it, with the package rocksdict of the extra `ophion[migrate]`. Set GETH to a geth binary (1.13.15 is the last
-that knows Clique) to migrate from its LevelDB and Pebble as well.
+stores it, with the package rocksdict of the extra `ophion[migrate]`. Set GETH to a geth binary to migrate from geth's
+LevelDB and Pebble databases too (1.13.15 is the last version with Clique).
 
-Rounds are interleaved. Each row is a whole process, so only the ratio between rows of one run means anything. The
-target is at least half the speed of `blocks import`.
+The measured commands alternate. Each row is a whole process, so only the ratio between rows of one run means anything.
+The target is at least half the speed of `blocks import`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EQUAL = " equals "
 
 
 def write_sources(chain: Path, work: Path) -> dict[str, list[str]]:
-    """Write the databases to migrate from. Returns the command-line arguments of each candidate."""
+    """Write the databases to migrate from. Returns the command-line arguments of each measured command, by name."""
     write_besu_database(work / "besu", chain)
     candidates = {"blocks import": ["blocks", "import", f"--from={chain / 'blocks.rlp'}"]}
     candidates["migrate --from-besu"] = ["migrate", f"--from-besu={work / 'besu'}"]
@@ -88,7 +88,7 @@ def run_with_kills(arguments: list[str], chain: Path, data: Path, kills: int, dr
 
 
 def main() -> None:
-    """Run the candidates in interleaved rounds, then the migrations with kills."""
+    """Run all measured commands alternately, then the migrations with kills."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chain", nargs="?", type=Path, default=CHAIN)
     parser.add_argument("--rounds", type=int, default=5)

@@ -43,7 +43,7 @@ end
 
 
 def memory_mb(network: TestNetwork) -> list[int]:
-    """Return the resident memory of each node."""
+    """Return the resident memory of each node in megabytes."""
     found = []
     for node in network.nodes:
         text = Path(f"/proc/{node.pid}/status").read_text()

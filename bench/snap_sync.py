@@ -58,7 +58,7 @@ def _killed(data: Path, height: int, kills: int, seconds: float, *options: str) 
     stages = []
     for _ in range(kills):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment()) as one:
-            # the starts together take longer than one synchronisation, because each continues after the one before
+            # each start continues the killed run, so run for about one share of a whole synchronisation
             time.sleep(1 + chosen.uniform(0, max(1.0, 2 * seconds / kills)))
             one.kill()
         stages.append("database" if (data / "database").exists() else "snap")

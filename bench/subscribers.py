@@ -149,7 +149,7 @@ def transfers(count: int) -> list[bytes]:
 
 
 async def load(port: int, requests: list[bytes], rate: float) -> None:
-    """Send transfers at this rate."""
+    """Send `rate` transfers per second."""
     loop = asyncio.get_running_loop()
     clients = [(await loop.create_connection(asyncio.Protocol, "127.0.0.1", port))[0] for _ in range(CONNECTIONS)]
     began, sent = loop.time(), 0

@@ -52,7 +52,7 @@ def bft_chain(folder: Path, blocks: int) -> Path:
 
 
 def measured(chain: Path, work: Path) -> Measured:
-    """Import the file into one node, then let another node synchronise from it."""
+    """Import the chain from its file into one node, then let another node synchronise from this node."""
     options = (f"--genesis-file={chain / 'genesis.json'}", "--p2p-port=0", "--discovery-enabled=false")
     server, follower = work / "server", work / "follower"
     import_s = imported(chain, server)

@@ -55,7 +55,7 @@ def total_traffic(network: TestNetwork) -> dict[str, float]:
 
 
 def memory_mb(network: TestNetwork) -> int:
-    """Return the mean resident memory of a node."""
+    """Return the mean resident memory of a node in megabytes."""
     total = 0
     for node in network.nodes:
         text = Path(f"/proc/{node.pid}/status").read_text()
@@ -64,7 +64,7 @@ def memory_mb(network: TestNetwork) -> int:
 
 
 def rounds(network: TestNetwork, first: int, last: int) -> list[int]:
-    """Return the round of each block."""
+    """Return the consensus round in which each block was decided."""
     protocol = Qbft() if network.engine == "qbft" else Ibft2()
     blocks = (network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False) for number in range(first, last + 1))
     return [protocol.decode_extra(bytes.fromhex(block["extraData"][2:])).round for block in blocks]
@@ -77,7 +77,7 @@ def is_connected(network: TestNetwork) -> bool:
 
 
 def measure(network: TestNetwork, blocks: int, period_s: int) -> dict[str, object]:
-    """Let the network produce blocks; return the figures."""
+    """Let the network produce blocks; return their processor time, traffic and memory per node."""
     count = len(network.nodes)
     network.wait(lambda: is_connected(network), START_LIMIT_S, "a connection between all validators")
     network.grow(WARM_UP_BLOCKS, START_LIMIT_S)

@@ -88,7 +88,7 @@ def views(rpc: str) -> list[str]:
 
 
 def measure(page: Browser, rpc: str, seconds: float) -> None:
-    """Print a line for each view."""
+    """Open one view after the other, and print a line with the figures of each view."""
     time.sleep(3)
     every = views(rpc)
     for view in every:

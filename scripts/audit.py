@@ -68,7 +68,7 @@ def packages() -> Iterator[str | SkippedCheck]:
             yield SkippedCheck("Python packages", f"advisories not available: {last_line(done.stderr)}")
             return
         seen = json.loads(found.read_text())["dependencies"]
-    # pip-audit finds no vulnerabilities in a package without data, so list such packages
+    # pip-audit skips a package for which it has no advisories, so report such packages
     skipped = [one["name"] for one in seen if "skip_reason" in one]
     if skipped:
         yield SkippedCheck(

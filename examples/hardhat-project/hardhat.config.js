@@ -2,7 +2,7 @@ require("@nomicfoundation/hardhat-ethers");
 const { subtask } = require("hardhat/config");
 const { TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD } = require("hardhat/builtin-tasks/task-names");
 
-// The compiler comes from npm like everything else, instead of a download of its own.
+// Use the compiler of the npm package `solc`, so that Hardhat does not download a compiler.
 subtask(TASK_COMPILE_SOLIDITY_GET_SOLC_BUILD, async () => ({
   compilerPath: require.resolve("solc/soljson.js"),
   isSolcJs: true,

@@ -3,7 +3,7 @@
 Start the network first, in another terminal: ./start.sh
 """
 
-# ruff: noqa: T201  # an example speaks
+# ruff: noqa: T201  # an example prints its results
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SET, GET = "60fe47b1", "0x6d4ce63c"
 
 
 class Member:
-    """A node of one group member, asked over JSON-RPC."""
+    """The node of one group member, with its JSON-RPC client."""
 
     def __init__(self, name: str, url: str) -> None:
         self.name = name

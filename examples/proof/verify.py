@@ -3,7 +3,7 @@
     pip install eth-keys coincurve 'eth-hash[pycryptodome]'
     python verify.py proof.json genesis.json [checkpoint.json]
 
-Prints what the bundle proves, as JSON. Otherwise prints what does not fit, and exits with 1.
+Prints what the bundle proves, as JSON. If the bundle is invalid, prints the invalid part and exits with 1.
 """
 
 import json
@@ -21,7 +21,7 @@ PARENT, COINBASE, STATE, TRANSACTIONS, RECEIPTS, NUMBER, TIME, EXTRA, NONCE = 0,
 
 
 class Refused(Exception):
-    """A part of the bundle does not fit."""
+    """Raised when a part of the bundle is invalid."""
 
 
 def check(holds, what):
@@ -87,7 +87,7 @@ def recover(digest, signature, what):
 
 
 def prove(root, key, nodes, what):
-    """Returns the value under a key, or None if the proof shows that there is none."""
+    """Returns the value under a key, or None if the proof shows that the key is absent."""
     if root == EMPTY_ROOT and not nodes:
         return None
     path = key.hex()
@@ -151,7 +151,7 @@ class Network:
         return next(name for first, name in reversed(self.eras) if number >= first)
 
     def last_epoch(self, number):
-        """Returns the last block up to this one after which votes restart."""
+        """Returns the last block up to `number` after which all open votes are discarded."""
         first, name = next(era for era in reversed(self.eras) if number + 1 >= era[0])
         start = max(first - 1, 0)
         return number - (number - start) % self.epoch[name]
@@ -172,7 +172,7 @@ class Network:
         return of(encode([*items[:3], b"", []])), of(encode([*items[:4], []]))
 
     def accept(self, header):
-        """Checks the seals with the validators so far, counts the vote, and returns the authors of the seals."""
+        """Checks that current validators made the seals, counts the vote, and returns the authors of the seals."""
         number, what = num(header[NUMBER]), f"header {num(header[NUMBER])}"
         check(number > self.number, f"{what}: it does not follow header {self.number}")
         passed = [at for at in sorted(self.overrides) if self.number + 1 < at <= number]
@@ -204,7 +204,9 @@ class Network:
         return authors
 
     def count(self, voter, target, adds):
-        """Counts a vote; `adds` None withdraws one. More than half of the validators change the set."""
+        """Counts a vote of `voter` on `target`. If `adds` is None, the voter withdraws its vote. More than half of the
+        validators must agree to change the validator set.
+        """
         self.votes[voter, target] = adds
         for way in (True, False):
             if sum(v is way for (_, t), v in self.votes.items() if t == target) > len(self.validators) // 2:
@@ -245,7 +247,7 @@ def header_of(text, what):
 
 
 def verify(text, genesis, checkpoint=None):
-    """Returns what a bundle proves. Raises `Refused` with what does not fit."""
+    """Returns what a bundle proves. Raises `Refused`, which names the invalid part."""
     try:
         return verify_bundle(text, json.loads(text.decode("ascii")), genesis, checkpoint)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:

@@ -3,7 +3,7 @@
 Start a node first, in another terminal: ophion dev
 """
 
-# ruff: noqa: T201  # an example speaks
+# ruff: noqa: T201  # an example prints its results
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ KEY = "0xc87509a1c067bbde78beb793e6fa76530b6382a4c0241e5e4a9ec0a0f44dc0d3"
 
 def main(url: str) -> None:
     web3 = Web3(Web3.HTTPProvider(url))
-    # Blocks of proof-of-authority networks carry seals in their extra data, which web3.py accepts only with this
-    # middleware.
+    # web3.py needs this middleware to accept the long extra data (seals) of proof-of-authority blocks.
     web3.middleware_onion.inject(ExtraDataToPOAMiddleware, layer=0)
     account = web3.eth.account.from_key(KEY)
     web3.middleware_onion.inject(SignAndSendRawMiddlewareBuilder.build(account), layer=0)

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class ListChanged(Struct, Generic[T], frozen=True):
-    """Published when a list has changed."""
+    """Event that an allow-list publishes after a change of its entries."""
 
     added: tuple[T, ...]
     removed: tuple[T, ...]
@@ -34,7 +34,7 @@ class AllowList(Generic[T]):
         """Read the allow-list from its file. Raises `RulesError`."""
         self.file = file
         self.mark = file.mark()
-        """Mark of the file content that was read; see `RulesFile.mark`."""
+        """Value of `RulesFile.mark` when the file was read. It differs once another program has changed the file."""
         self.entries: dict[T, None] = file.read()
         self.changed: Topic[ListChanged[T]] = Topic()
         if file.is_read_only():
@@ -68,7 +68,8 @@ class AllowList(Generic[T]):
             raise RulesError(f"Cannot remove an absent {self._one} from whitelist")
 
     def prepare(self, added: Sequence[T], removed: Sequence[T]) -> Callable[[], None]:
-        """Write the file, in any thread. Returns a function that applies the change, on the event loop.
+        """Write the changed list to its file; may run in any thread. Returns a function that changes the list in
+        memory, to be called on the event loop.
 
         A file that another program has changed is not overwritten. The change then applies only in memory, until a
         restart.

@@ -30,9 +30,7 @@ _MAX_FILES: Final = 4
 
 
 class AuditLog:
-    """Appends records in the order of changes. A lane with one thread writes the records, because a record may be
-    large.
-    """
+    """Appends records in the order of changes. A worker thread writes the records, because a record may be large."""
 
     def __init__(
         self, path: Path, clock: Clock, lane: Lane, max_bytes: int = _MAX_BYTES, max_files: int = _MAX_FILES

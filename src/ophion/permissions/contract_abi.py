@@ -34,7 +34,7 @@ _LONGEST_TEXT: Final = 256
 
 RULES: Final = b"rules".ljust(32, b"\0")
 ADMIN: Final = b"administration".ljust(32, b"\0")
-"""`RULES` and `ADMIN`: the names under which an ingress registers its contracts."""
+"""`RULES` and `ADMIN`: names under which an ingress contract stores the addresses of the rules and admin contracts."""
 
 _YES: Final = (1).to_bytes(32, "big")
 _NO: Final = bytes(32)
@@ -153,13 +153,13 @@ def read_node_change(call: bytes) -> tuple[bool, Enode] | None:
 
 
 def named_url(name: tuple[str, str, int]) -> str:
-    """Return a node from interface version 2 of the node rules as an enode URL, even if its texts are invalid."""
+    """Return a node from interface version 2 of the node rules as an enode URL. Does not validate node id and host."""
     node_id, host, port = name
     return f"enode://{node_id}@{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _enode(name: tuple[str, str, int] | None) -> Enode | None:
-    """Return the node, or None if the host of the node is not an IP address."""
+    """Convert (id, host, port) to an enode. None if the host is not an IP address."""
     try:
         return None if name is None else Enode.parse(named_url(name))
     except EnodeError:

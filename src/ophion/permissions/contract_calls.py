@@ -33,7 +33,7 @@ class Refusal(Struct, frozen=True):
 
     text: str
     is_answer: bool = False
-    """Whether the contract itself answered no."""
+    """Whether the contract itself answered no. False if the call failed or the reply was malformed."""
     is_late: bool = False
     """Whether the call exceeded its time limit, which depends on this machine and not on the rules."""
     is_expensive: bool = False
@@ -45,7 +45,7 @@ class Refusal(Struct, frozen=True):
 
 
 class ContractCalls:
-    """Calls one contract. Thread-safe; concurrent callers may repeat a call."""
+    """Calls one rules contract and caches its answers. Thread-safe; two threads may make the same call at once."""
 
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.contract = contract
@@ -121,7 +121,7 @@ class ContractCalls:
 
 
 def _shown(reason: str | None) -> str:
-    """Return a contract's text as one short printable line."""
+    """Return the revert text of a contract as one short printable line."""
     return "".join(filter(str.isprintable, (reason or "")[:_LONGEST_REASON]))
 
 

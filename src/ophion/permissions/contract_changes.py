@@ -55,14 +55,14 @@ class _Log(NamedTuple):
 
 
 class ContractChanges:
-    """Reads changes of the account and node rules behind some ingress contracts."""
+    """Reads rule changes from the logs of some ingress contracts and of the contracts that they register."""
 
     def __init__(self, chain: Chain, ingresses: Mapping[str, Address]) -> None:
         self._chain = chain
         self._ingresses = ingresses
 
     def may_be_in(self, block: ChainBlock) -> bool:
-        """Whether a block may contain a change."""
+        """Whether a block may contain a rule change, according to its bloom filter."""
         bloom = block.header.header.logs_bloom
         items = (*self._ingresses.values(), *_ADMIN_EVENTS)
         return block.body.transaction_count > 0 and any(in_bloom(bloom, one) for one in items)
@@ -108,8 +108,8 @@ class ContractChanges:
         return self._counted(block, records, lambda header: self._admins(header, admin_contract))
 
     def _counted(self, block: ChainBlock, records: list[dict[str, Any]], count: Any) -> list[dict[str, Any]]:
-        """Add the number of entries before and after each change. The number is null if the contract does not
-        report it.
+        """Add to each record the number of permitted accounts, nodes or administrators before and after the change. The
+        number is null if the contract does not report it.
         """
         parent = self._chain.header(block.header.parent_hash)
         number = None if parent is None else count(parent)
@@ -160,7 +160,9 @@ def _registration(log: _Log) -> tuple[str, str]:
 
 
 def _entries(logs: list[_Log], kind: str, verb: str) -> list[str]:
-    """Return the entries whose change the events confirm."""
+    """Return the accounts or nodes (`kind`) that the logs report as added or removed (`verb`). Skips changes that the
+    contract reports as failed.
+    """
     changed = [log.data for log in logs if _EVENTS.get(log.topic) == (kind, verb) and any(log.data[:32])]
     return [_node(data) if kind == NODES else "0x" + data[44:64].hex() for data in changed]
 
@@ -173,6 +175,6 @@ def _node(data: bytes) -> str:
 
 
 def in_bloom(bloom: bytes, data: bytes) -> bool:
-    """Whether a bloom filter may contain an item. False is certain, True is not."""
+    """Whether a bloom filter may contain an item. False means that the item is certainly absent."""
     value, hashed = int.from_bytes(bloom, "big"), keccak256(data)
     return all(value >> (int.from_bytes(hashed[at : at + 2], "big") & 2047) & 1 for at in (0, 2, 4))

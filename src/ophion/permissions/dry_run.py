@@ -1,8 +1,9 @@
 """Dry run of a change of rules: computes the effects without applying the change.
 
-A change applies to the lists of this node if the node has lists, otherwise to the contracts of the network. Calls of
-contracts always apply to contracts. Contracts are treated like lists: the change decides about the accounts and nodes
-it names, and the contract decides about the others.
+A change applies to the allow-lists of this node if the node has such lists, otherwise to the rules contracts of the
+network. With `Change.is_call`, the change always applies to the contracts. The dry run does not execute a contract with
+the new rules. For the accounts and nodes that the change names, the change is the answer. For all others, the current
+contract is called.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from ophion.primitives.types import Address
 
 
 class Change(Struct, frozen=True):
-    """Additions and removals of accounts and nodes."""
+    """A change of rules to examine: additions and removals of accounts and nodes."""
 
     add_accounts: Sequence[Address] = ()
     remove_accounts: Sequence[Address] = ()
     add_nodes: Sequence[Enode] = ()
     remove_nodes: Sequence[Enode] = ()
     is_call: bool = False
-    """Whether calls of the contracts make this change, so the lists of the node stay as they are."""
+    """Whether transactions to the rules contracts make this change, so that the allow-lists stay unchanged."""
 
 
 class PeerConnection(Struct, frozen=True):
@@ -113,7 +114,7 @@ class _ConnectionCheck:
         by_contract = rules.contract_refusal_of(remote, action)
         if self._listed is not None:
             is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
-            # a change of the list does not change the answer of the contract
+            # the contract must permit the connection too, and a change of the list does not affect the contract
             return not is_listed or by_contract is not None
         if rules.contract is None:
             return False
@@ -124,7 +125,7 @@ class _ConnectionCheck:
 
 
 def _may_send(permissions: Permissions, change: Change, sender: Address, head: HashedHeader, state: State) -> bool:
-    """Whether the list or contract that the change affects permits the sender now."""
+    """Whether a sender may send before the change, according to the list or contract that the change affects."""
     if permissions.listed_accounts is not None and not change.is_call:
         return permissions.account_refusal(sender) is None
     contract = permissions.account_contract

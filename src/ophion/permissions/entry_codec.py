@@ -14,7 +14,7 @@ class EntryCodec(Struct, Generic[T], frozen=True):
     """Reads and writes the entries of one kind of list."""
 
     one: str
-    """Name of one entry: account or node."""
+    """What an entry is called in TOML keys and messages: account or node."""
     read: Callable[[str], T]
     """Parses an entry. Raises `ValueError` or a `DecodeError` for text that is not an entry."""
     write: Callable[[T], str]

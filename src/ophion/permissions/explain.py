@@ -1,7 +1,8 @@
 """Explains which rules permit or refuse a transaction or a connection, and since which block.
 
-Checks every rule even after a refusal, so that the operator sees all rules that must change. The functions call
-contracts at many blocks to find where an answer began. So callers run them in a worker thread.
+Checks every rule even after a refusal, so that the operator sees all rules that must change. To find the block since
+which an answer is the same, the functions call contracts at many blocks. So callers run the functions in a worker
+thread.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 
 _REACH: Final = 256
-"""Limit of blocks searched backwards for the start of an answer."""
+"""Maximum number of past blocks that are searched for the first block with the current answer."""
 
 
 class Sending(Struct, frozen=True):

@@ -37,7 +37,7 @@ class NodeContract:
         self._chain = chain
         self._calls = ContractCalls(chain, contract)
         self._exhausted: tuple[Hash32, Refusal] | None = None
-        """Last block at which the contract failed, and the logged reason."""
+        """Last block at which a call used up its gas or time, and the refusal of all later calls at this block."""
         self.names_at: Callable[[str], Iterable[str]] = lambda address: ()
         """Returns the host names of an address, which contracts of interface version 2 may list."""
         self._ask: Callable[[HashedHeader, State, Enode, Enode], Refusal | None]

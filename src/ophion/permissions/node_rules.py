@@ -60,7 +60,7 @@ class NodeRules:
         self.peer_ids: Callable[[], Iterable[bytes]] = tuple
         """Returns the node ids of the connected peers."""
         self.list_verdicts = DecisionCounts()
-        """Counts of the decisions of the list."""
+        """Counts of the decisions that the allow-list of nodes has made."""
         self.sync_verdicts = DecisionCounts()
         """Counts of the decisions whether the contract applies while the node syncs. Counted only with bootnodes."""
         self._host_names: HostNames | None = None
@@ -118,7 +118,7 @@ class NodeRules:
         return None if self.contract is None else self._by_contract(self.contract, *self._ends(remote, action), action)
 
     def _ends(self, remote: Enode, action: Action) -> tuple[Enode, Enode]:
-        """Return source and destination of an action."""
+        """Return the source node and the destination node of an action."""
         return (remote, self.local) if action in _INWARD else (self.local, remote)
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:

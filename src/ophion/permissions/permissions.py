@@ -61,7 +61,7 @@ class Permissions:
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
         self.account_verdicts = DecisionCounts()
-        """Counts of the decisions of the account list."""
+        """Counts of the decisions that the allow-list of accounts has made."""
 
     @classmethod
     def open(
@@ -227,7 +227,7 @@ class Permissions:
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # unlike asyncio.shield, `wait` leaves the exception to `_changed` if this caller is cancelled
+        # if this caller is cancelled, `_changed` handles the task's exception, because `wait` does not, unlike `shield`
         await asyncio.wait({task})
         task.result()
 
@@ -246,12 +246,14 @@ class Permissions:
                     await self._audit.written()
 
     def check_fixed(self, nodes: Sequence[Enode]) -> None:
-        """Raise `RulesError` if one of these nodes is fixed."""
+        """Raise `RulesError` if one of these nodes is a bootnode or a static node."""
         if not set(map(listener, self._fixed)).isdisjoint(map(listener, nodes)):
             raise RulesError("Cannot remove a fixed node (bootnode or static node) from whitelist")
 
     def reloading(self) -> Callable[[], None]:
-        """Read both files and return a function that replaces both lists. After an error, both lists stay unchanged."""
+        """Read the files of accounts and nodes, and return a function that replaces both lists. After an error, both
+        lists stay unchanged.
+        """
         if self._accounts is None and self._nodes is None:
             raise RulesError("Node/Account whitelisting has not been enabled")
         try:

@@ -30,7 +30,7 @@ _BLANK: Final = re.compile(r"[ \t]*(?:#[^\n]*)?\r?")
 
 
 class Entry(Struct, frozen=True):
-    """One entry of the list, and its position."""
+    """One string of a TOML list, and its position in the text of the file."""
 
     value: str
     start: int
@@ -51,7 +51,7 @@ class TomlList(Struct, frozen=True):
     entries: tuple[Entry, ...]
 
     def line_of(self, entry: Entry) -> int:
-        """Return the line of an entry, counted from 1."""
+        """Return the line number of an entry in the file, counted from 1."""
         return self.text.count("\n", 0, entry.start) + 1
 
     def with_added(self, values: Sequence[str]) -> str:

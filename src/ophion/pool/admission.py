@@ -49,7 +49,7 @@ _FORKS = (
 )
 _RANK = {fork: rank for rank, fork in enumerate(_FORKS)}
 _TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["prague"])
-"""First fork that accepts each transaction type."""
+"""Rank of the first fork that accepts each transaction type, by type number."""
 
 
 class PoolHead(Struct, frozen=True):
@@ -85,7 +85,7 @@ class AdmissionContext(Struct, frozen=True):
     needs_chain_id: bool
     """Whether local transactions need a chain id (EIP-155)."""
     rank: int
-    """Position of the fork in the order of forks."""
+    """Position of the fork of the next block in the order of all forks."""
     bounds: Bounds | None
     """Limits for the fast path (`fast_path.py`). None sends every transaction through the checks."""
     least: tuple[int, int]

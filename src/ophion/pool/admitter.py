@@ -54,7 +54,7 @@ class Admitter:
         self.accounts.clear()
 
     def begin_batch(self) -> Batch:
-        """Start a batch with the current minimum prices."""
+        """Start a batch with the current minimum gas prices of the node."""
         if self.context.least != (self._floor.min_gas_price, self._floor.min_priority_fee):
             self.context = self.context.moved()
         return Batch(self.sequence)

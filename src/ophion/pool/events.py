@@ -37,13 +37,13 @@ class DropReason(Enum):
 
 
 class Admitted(Struct, frozen=True):
-    """The transaction is in the pool."""
+    """Result of an admission: the transaction is in the pool."""
 
     hash: Hash32
 
 
 class Rejected(Struct, frozen=True):
-    """The transaction was refused. `hash` is None if the transaction could not be decoded."""
+    """Result of an admission: the transaction was refused. `hash` is None if it could not be decoded."""
 
     error: PoolRejected
     hash: Hash32 | None = None
@@ -72,7 +72,7 @@ class Dropped(Struct, frozen=True):
     transactions: tuple[PooledTransaction, ...]
     reason: DropReason
     details: Mapping[Hash32, str] | None = None
-    """More details about some of the transactions."""
+    """Explanation of the drop for some of the transactions, by transaction hash."""
 
 
 PoolEvent: TypeAlias = Added | Dropped

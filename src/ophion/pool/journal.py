@@ -4,10 +4,10 @@ One line per transaction: arrival in milliseconds, a space, the raw bytes as hex
 gets its response, with one write per batch, so a killed process loses nothing. To survive power cuts, the file is
 flushed to disk at intervals (`sync`). A client that must be certain waits for the receipt.
 
-Lines of mined transactions stay until there are many. Then a new file beside the old file receives all further lines.
-Once the new file is on disk, `sync` renames it over the old file. Until then both files are valid. `sync` also writes
-all kept lines beyond the first megabyte, because the event loop must not wait for them. Torn or invalid lines are
-skipped when a file is read.
+Lines of mined transactions stay until there are many. Then the journal is rewritten: a new file beside the old file
+gets the lines of pending transactions, and all further lines. The event loop writes only the first megabyte of the old
+lines; `sync` writes the others in a worker thread. Once the new file is on disk, `sync` renames it over the old file.
+Until then both files are valid. Torn or invalid lines are skipped when a file is read.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ def lines(entries: Iterable[Entry]) -> bytes:
 
 
 class _Rest:
-    """The lines of a new file that are not written yet."""
+    """Lines of pending transactions that `Journal.rewrite` has not written to the new file yet."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.size = 0
         """Number of bytes written so far."""
         self.is_done = False
         self._lock = threading.Lock()
-        """A node that stops writes the rest itself, perhaps beside the worker thread."""
+        """When the node stops, the event loop writes the remaining lines, perhaps beside the worker thread."""
         self._pieces = pieces
         self._piece: bytes | None = None
-        """The piece that is being written. After a failure it is written once more."""
+        """The piece that is being written. If the write fails, the next call of `write` repeats the piece."""
 
     def write(self, file: int) -> None:
         """Write all lines. The event loop may append lines meanwhile.
@@ -125,7 +125,9 @@ class Journal:
         return not self._is_beside and self._size + self._rest.size > 4 * live_bytes + _SLACK_BYTES
 
     def rewrite(self, entries: Iterable[Entry]) -> None:
-        """Rewrite the file with these transactions only. `sync` reads all but the first of them."""
+        """Rewrite the file with these transactions only. Reads `entries` later than this call returns, in the thread
+        that runs `sync`, except for the first megabyte.
+        """
         if self._file is None:
             return
         try:
@@ -184,7 +186,9 @@ class Journal:
         self._beside.unlink()
 
     def _replace(self, entries: Iterable[Entry]) -> None:
-        """Continue in a new file with these entries. Leaves all but the first megabyte to `sync`."""
+        """Continue in a new file with these entries. Writes the first megabyte of the entries; `sync` writes the
+        others.
+        """
         pieces = _pieces(entries)
         data = next(pieces, b"")
         file = os.open(self._beside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

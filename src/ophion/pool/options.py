@@ -7,7 +7,7 @@ from typing import Final
 from ophion.runtime.options import Options, at_least, between, option
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Limit of transaction bytes, measured as in a block. Each byte takes about two bytes of memory."""
+"""Limit of the bytes of all pooled transactions, measured as in a block. Each byte takes about two bytes of memory."""
 
 
 class PoolConfig(Options):

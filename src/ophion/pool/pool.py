@@ -122,8 +122,7 @@ class TxPool:
             if self._local is not None:
                 self._local.append(entered, now)
         except Exception:
-            # the journal write failed: remove the batch, because the node must not acknowledge transactions that a
-            # restart loses
+            # the journal write failed: remove the batch, because a restart would lose its transactions
             self._admitter.undo(batch)
             self._forget_blobs()
             self.version += 1
@@ -167,7 +166,7 @@ class TxPool:
             self.events.publish(Dropped(tuple(evicted), DropReason.EVICTED))
 
     def forget_accounts(self) -> None:
-        """Check every sender again after the account rules have changed."""
+        """Clear the cached nonces, balances and refusals of senders, because the account rules have changed."""
         self._admitter.accounts.clear()
 
     # --- queries --------------------------------------------------------------------------------

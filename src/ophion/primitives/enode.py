@@ -89,7 +89,9 @@ class Enode(Struct, frozen=True):
         return f"enode://{self.node_id.hex()}@{host}:{self.tcp_port}{query}"
 
     def at(self, ip: str) -> Enode:
-        """Return the same node with the address of its host name; an empty address means unresolved."""
+        """Return the same node with `ip` as the address of its host name. An empty `ip` means that the name is not
+        resolved.
+        """
         return Enode(self.node_id, ip, self.tcp_port, self.udp_port, self.host)
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ MAX_DEPTH: Final = 128
 """Maximum nesting depth. Ethereum needs seven levels; public test vectors use more."""
 
 MAX_ITEMS: Final = 65_536
-"""Default limit of the items at all levels together, for local data and tools."""
+"""Default limit of the items of a decoded value, at all levels together. For local data and tools."""
 
 MAX_HEAD: Final = 9
 """Bytes of the longest item header: one prefix byte and eight length bytes."""

@@ -2,9 +2,9 @@
 
 The private executor follows the chain and executes small transactions at once. A group moves to the backlog when a
 transaction has a high gas limit, when the sender has used up its time budget, or when all new groups together have used
-up their budget. The backlog has its own lane and runs the sender with the least used time first. Established and new
-groups have a thread each, so new groups of an unknown sender do not delay established groups. The order inside a group
-never changes, so all members reach the same state.
+up their budget. The backlog has its own worker threads and first runs the groups of the sender that has used the least
+time. Established and new groups have a thread each, so new groups of an unknown sender do not delay established groups.
+The order inside a group never changes, so all members reach the same state.
 
 A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ
 between members. Instead, the group is suspended before this transaction. The database marks payloads that are not
@@ -67,13 +67,13 @@ class TimeBudget:
 
 
 class BehindGroup:
-    """A group that the backlog executes."""
+    """A privacy group whose execution is behind the chain, so that the backlog executes it."""
 
     def __init__(self, sender: bytes, first: int, is_established: bool) -> None:
         self.sender = sender
         """Sender of the payload that moved the group to the backlog. This sender is charged for the execution time."""
         self.first = first
-        """The next block to execute."""
+        """Number of the next block to execute for this group."""
         self.is_established = is_established
         self.blocks: set[int] = set()
         """Blocks with payloads that the private executor deferred."""
@@ -101,7 +101,7 @@ class Backlog:
         """Group of each payload, by payload key."""
 
     def wake(self) -> None:
-        """Wake both executors to look for work."""
+        """Wake the two executors, one for established and one for new groups."""
         for event in self._wakes:
             event.set()
 
@@ -197,7 +197,7 @@ class Backlog:
         behind.done.set()
 
     def rewind(self, number: int) -> None:
-        """Discard work above this block after a reorganisation."""
+        """Discard deferred payloads of blocks above `number` after a reorganisation."""
         for behind in self.groups.values():
             behind.first = min(behind.first, number + 1)
             behind.batch, behind.todo, behind.executed = None, [], []

@@ -22,7 +22,7 @@ from ophion.privacy.payload_handover import PayloadHandover
 from ophion.runtime.thread_pools import Lanes
 
 PRECOMPILE: Final[Address] = (0x7D).to_bytes(20, "big")
-"""Address that markers of flexible groups call."""
+"""Address of the privacy precompile that marker transactions of flexible groups call."""
 PROXY: Final[Address] = (0x7C).to_bytes(20, "big")
 """Address of the proxy contract that members of a flexible group call."""
 
@@ -119,8 +119,7 @@ class FlexibleGroups:
         members = () if known is None else known.members
         new = [key for key in _added(transaction) or () if key not in members]
         version = bytes(KEY_SIZE) if known is None else known.version
-        # send the earlier transactions of the group before this transaction, so that new members get all transactions
-        # in order
+        # send the group's earlier transactions first, so that new members get all transactions in order
         handed = b"" if known is None or not new else await self._hand_overs.give(group, self._enclave, sender, new)
         recipients = [key for key in dict.fromkeys((*members, *new)) if key != sender]
         payload = encode_versioned(transaction.raw, version)

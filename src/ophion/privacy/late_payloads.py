@@ -40,8 +40,7 @@ class LatePayloads:
             places = [one for one in places if one.number <= self._executor.number]
             if self._payloads.is_flexible and await self._executor.hand_overs.take(place.block for place in places):
                 start = b""
-                # transactions from before the membership have arrived, so execute the group again from its first
-                # transaction
+                # transactions from before this node joined have arrived: execute the group again from its start
                 continue
             late = {place.hash for place in places if not self._executor.has_receipt(place)}
             read = await self._payloads.read([place.payload_key for place in places])
@@ -58,8 +57,7 @@ class LatePayloads:
             for place, group in readable:
                 if group in self._backlog.groups:
                     self._backlog.add(group, place.number, place.payload_key)
-            # mark the payloads of backlog groups as late, so that the backlog starts at the same payload after a
-            # restart
+            # mark payloads of backlog groups as late, so that a restarted node executes these payloads
             deferred = [
                 key for group in first if group in self._backlog.groups for key in self._backlog.groups[group].keys
             ]

@@ -26,7 +26,7 @@ _SECRET_BYTES: Final = 32
 
 
 class MarkerRequest(Struct, frozen=True):
-    """Fields of a marker that come from its private transaction."""
+    """Fields of a privacy marker transaction that come from its private transaction."""
 
     data: bytes
     """Key of the payload, and key of the handover index if there is one."""

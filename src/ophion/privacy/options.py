@@ -65,5 +65,5 @@ class PrivacyConfig(Options):
 
     @property
     def precompile(self) -> Address:
-        """Address of the privacy precompile, which markers call."""
+        """Address of the privacy precompile, which marker transactions call."""
         return self.precompiled_address.to_bytes(20, "big")

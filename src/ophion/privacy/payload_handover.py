@@ -108,7 +108,9 @@ class PayloadHandover:
             self._store.write_rows(rows)
 
     async def give(self, group: bytes, enclave: Enclave, sender: bytes, to: Sequence[bytes]) -> bytes:
-        """Send all executed transactions of a group to its new members. Returns the key of the index."""
+        """Send all executed transactions of a group to its new members. Returns the payload key of the index, which
+        lists the sent payloads.
+        """
         keys = [await enclave.send(chunk, sender, to) async for chunk in self._chunks(group)]
         return await enclave.send(rlp.encode([keys]), sender, to)
 

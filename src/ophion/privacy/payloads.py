@@ -42,7 +42,7 @@ group's member list.
 
 
 class MarkerPlace(Struct, frozen=True):
-    """A marker on the canonical chain."""
+    """Position of a privacy marker transaction on the canonical chain."""
 
     payload_key: bytes
     number: int
@@ -154,7 +154,7 @@ class Payloads:
         return list(known)
 
     async def _answer(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a request until the enclave answers."""
+        """Send a request to the enclave, and repeat it until the enclave answers."""
         while True:
             try:
                 answer = await ask()

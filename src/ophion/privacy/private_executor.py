@@ -199,11 +199,10 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # queue retries after the write, because the database marks a payload as late only if it stores the marker
+            # queue retries after the write: a found payload is marked as late only if the database has its marker
             self._retries.missed(self._missed)
             self._missed.clear()
-            # take the earlier transactions again, because payloads that arrived during the write were not marked as
-            # late
+            # store the handed-over payloads again: a payload that arrived during the write is not marked as late
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
@@ -301,7 +300,9 @@ class PrivateExecutor:
     # --- backlog ----------------------------------------------------------------------------------
 
     async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
-        """Mark deferred payloads as late. With an embedded enclave, the database marks these payloads itself."""
+        """Mark deferred payloads as late, so that a restarted node executes them. Only needed for a remote enclave:
+        with an embedded enclave, the database marks these payloads itself.
+        """
         if not self._enclave.reports_late_payloads:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
             if keys:

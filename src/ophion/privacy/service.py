@@ -46,7 +46,7 @@ class Privacy:
         self.executor = executor
         self.ledger = executor.ledger
         self.precompile = precompile
-        """Address that markers of this node call."""
+        """Address of the privacy precompile that marker transactions of this node call."""
         self.flexible = flexible
         members = (lambda group: None) if flexible is None else flexible.members
         self.tenants = TenantAuthorizer(enclave, is_shared, members)
@@ -71,7 +71,9 @@ class Privacy:
         await self.executor.reach_head(FOLLOW_LIMIT_S)
 
     async def enter(self, group: bytes, named: Sequence[bytes] = ()) -> None:
-        """Authorize a request about a group, then wait until private states have reached the head."""
+        """Authorize a request about a group, then wait until private states have reached the head. `named` are the keys
+        from which the id of the group was computed, if the request has these keys.
+        """
         await self.tenants.authorize(group, named)
         await self.settled()
         await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)

@@ -94,7 +94,7 @@ class Submission:
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
         """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # decode a small transaction on the event loop if few others are in progress: a thread switch takes longer
+            # if few transactions are open, decode a small one on the event loop: a thread switch takes longer
             is_alone = len(raw) <= _SHORT_BYTES and self._open < _MIN_TOGETHER
             transaction = decode_private_transaction(raw) if is_alone else await self._decoding.do(raw)
         except NativeError:
@@ -130,7 +130,9 @@ class Submission:
         return id
 
     async def _distribute(self, checked: Checked, sealed: Callable[[bytes], None] | None = None) -> bytes:
-        """Send the payload to the participants. Calls `sealed` with the payload key before delivery, if possible."""
+        """Send the payload to the participants. Calls `sealed` with the payload key before delivery, except for
+        flexible groups.
+        """
         transaction = checked.transaction
         if self._flexible is not None:
             return await self._flexible.distribute(transaction, checked.group)

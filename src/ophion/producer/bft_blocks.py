@@ -59,8 +59,8 @@ class BftBlocks:
         machine: Callable[[], BftStateMachine],
         post: Callable[[ProposalBuilt | ProposalChecked | TaskFailed], None],
     ) -> None:
-        """Create the component. `machine` returns the running state machine. `post` receives the event that ends a
-        task.
+        """Create the block tasks of a validator. `machine` returns the running state machine. `post` passes the event
+        that ends a task to the state machine.
         """
         self.executed = ExecutedCandidates()
         self._assembler = assembler
@@ -108,7 +108,9 @@ class BftBlocks:
         self._post(ProposalBuilt(order.height, order.round, block, not built.body.transaction_count))
 
     def begin_early(self, parent: HashedHeader, state: State | None = None) -> None:
-        """Begin our next proposal before it is due. `state` is given while the parent is not on disk yet."""
+        """Begin to build this node's next proposal before it is due. `state` is the state after the parent; None if the
+        parent is already on disk.
+        """
         now = self._clock.now()
         try:
             timing = self._engine.timing(parent)
@@ -122,7 +124,7 @@ class BftBlocks:
             self._assembler.begin_early(parent, state, preferences, self._clock.monotonic() + due - now, share_s)
 
     async def check(self, order: CheckProposal) -> None:
-        """Execute a proposed block."""
+        """Execute a proposed block, and report to the state machine whether it is valid."""
         proposal = order.proposal
         block, problem, is_body_wrong = proposal.block, None, False
         if block not in self.executed:
@@ -162,7 +164,7 @@ class BftBlocks:
         validator_set = self._machine().validator_set
         try:
             if kept is not None and validator_set is not None and len(validator_set) == 1:
-                # with a single validator, the next block is ours too: build it while this one is written
+                # a single validator proposes the next block too: begin it while the decided block is written
                 self.begin_early(self._engine.hashed(header), kept.execution.state)
             if kept is not None and kept.built is not None:
                 await self._assembler.commit(header, kept.built, kept.started_at)

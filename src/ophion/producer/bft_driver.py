@@ -185,7 +185,7 @@ class BftDriver:
 
     @property
     def current_height(self) -> int:
-        """The height to decide. 0 before the first head."""
+        """Height of the block that consensus decides now. 0 before the first head."""
         validator_set = self._machine.validator_set
         return 0 if validator_set is None else validator_set.height
 
@@ -195,7 +195,7 @@ class BftDriver:
         return self._blocks.period_s
 
     def join(self, gossip: Gossip) -> None:
-        """Set the gossip that connects this node to other validators."""
+        """Set the `Gossip` through which this node sends messages to other validators."""
         self._gossip = gossip
 
     @property
@@ -204,8 +204,8 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a message of a peer. An invalid message raises `DecodeError`, or calls `inbox.malformed` if the
-        message was queued before.
+        """Handle a message of a peer. An invalid message raises `DecodeError`. If the message is queued and decoded
+        later, it calls `inbox.malformed` instead.
 
         Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """
@@ -291,12 +291,11 @@ class BftDriver:
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
         self._blocks.executed.forget_decided(head.number)
-        # before the protocol may change: a new state machine does not know the validators yet
+        # call `clients` now, because it needs the validators, which a new state machine does not know yet
         clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:
-            # the network has moved from IBFT 2.0 to QBFT: start without votes, because stored votes belong to an
-            # earlier height
+            # the network has moved to QBFT: start without votes, because stored votes belong to an earlier height
             self._protocol = protocol
             self._rest()
             self._factory, self._machine = self._enter(protocol, None)
@@ -325,7 +324,9 @@ class BftDriver:
         self._factory.hides_round = hides_round(clients)
 
     def _guarded(self, event: NewHead, head: HashedHeader) -> NewHead:
-        """Set the time before which this validator must not sign, and schedule the next check of the peers."""
+        """Return `event` with the time before which this validator must not sign. While it must not sign, schedule the
+        next check of the peers' heights.
+        """
         validators, now = event.validators, self._clock.now()
         self.guard.check_rules(head.number, validators)
         needed = quorum_of(len(validators)) - 1

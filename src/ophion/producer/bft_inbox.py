@@ -74,7 +74,7 @@ class BftInbox:
             self.malformed(peer)
 
     async def _take_large(self, raw: RawMessage, peer: Address | None) -> None:
-        """Hash and decode a large message in a lane."""
+        """Hash and decode a large message in a worker thread."""
         lane = self._lanes.peers
         fingerprint = await lane.run(lambda: keccak256(raw.data))
         protocol, machine = self._running()

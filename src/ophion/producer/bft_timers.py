@@ -20,7 +20,7 @@ _MAX_WAIT_S: Final = 1.0
 
 
 class BftTimers:
-    """The running timers, at most one of each kind."""
+    """The running block timer and round timer, at most one of each."""
 
     def __init__(self, clock: Clock, expired: Callable[[BftEvent], None]) -> None:
         self._clock = clock

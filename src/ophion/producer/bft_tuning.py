@@ -13,7 +13,7 @@ class BftTuning(Struct, frozen=True):
     """Operator settings of rounds. Further settings are in the genesis file."""
 
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
-    """Maximum round timeout."""
+    """Maximum round timeout in seconds."""
     follows_others: bool = True
     """Whether to follow f + 1 validators to a later round at once."""
     passes_over: bool = True

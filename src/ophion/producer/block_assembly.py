@@ -159,8 +159,7 @@ class Assembler:
             draft = self._builder.draft(parent, preferences)
             state = self.chain.store.state(self.chain.root_after(parent.header))
             filled = await self._fill(parent, draft, state, deadline_s, self._lanes.build)
-        # drop skipped transactions only if the parent is still the chain head, because they may fit a block on a new
-        # head
+        # drop skipped transactions only on the current head, because a block on a new head may include them
         if self.chain.head.hash == parent.hash:
             self._drop(filled.skipped, DropReason.INVALID)
             self._drop(filled.refused, DropReason.NOT_PERMITTED)
@@ -242,7 +241,7 @@ class Assembler:
             )
 
     def check_clock(self, head: HashedHeader) -> None:
-        """Warn if the next block has to wait for the clock."""
+        """Warn if the clock is behind the head's timestamp, so that the next block has to wait."""
         behind_s = head.timestamp - self.clock.now()
         if behind_s > _CLOCK_TOLERANCE_S:
             log.warning(

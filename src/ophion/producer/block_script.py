@@ -101,7 +101,7 @@ class BlockScript:
             return found
         if number is None:
             return self._made[-1] if self._made else self._core.chain.genesis
-        # prefer blocks of this script, because a branch continues on its own blocks and not on the canonical chain
+        # search the blocks of this script first, because they may form a branch beside the canonical chain
         for made in self._made:
             if made.number == number - 1:
                 return made

@@ -65,7 +65,7 @@ _GUARD_INTERVAL_S: Final = 0.1
 
 
 class _Turn(Struct, frozen=True):
-    """One opportunity to produce a block."""
+    """The right of this signer to seal a block on one parent, in turn or out of turn."""
 
     parent: HashedHeader
     snapshot: Snapshot
@@ -265,7 +265,7 @@ class CliqueSealer:
             self._note_store(None)
             if answer.claim is Claim.OURS:
                 return True
-            # wait for the block of the other node with this key, because that node may have stopped before sending it
+            # wait for the claimed block of the other node; if that node has stopped before sending it, seal it here
             await self._wake_up(_PARTNER_WAIT_S)
             if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)
@@ -326,7 +326,9 @@ class CliqueSealer:
         return not (turn.is_in_turn and is_competing)
 
     async def _wait_until(self, at: float, turn: _Turn, or_transactions: bool = False) -> bool:
-        """Wait for a wall time or a transaction. Returns False as soon as the turn is over."""
+        """Wait for a wall time or, with `or_transactions`, for a transaction. Returns False as soon as the turn is
+        over.
+        """
         self._wants_transactions = or_transactions
         try:
             while not self._is_overtaken(turn):
@@ -341,7 +343,7 @@ class CliqueSealer:
             self._wants_transactions = False
 
     async def _wake_up(self, limit_s: float | None = None) -> None:
-        """Wait for a new head (or a transaction, if requested), at most `limit_s` seconds."""
+        """Wait for a new head, or for a transaction if `_wants_transactions` is set, at most `limit_s` seconds."""
         self._woken.clear()
         try:
             async with asyncio.timeout(limit_s):

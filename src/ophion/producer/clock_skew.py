@@ -1,4 +1,4 @@
-"""`ProposerClocks`: how far the clock of each validator differs from ours, computed from its proposals."""
+"""`ProposerClocks`: how far the clock of each validator differs from this node's clock, computed from its proposals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class ProposerClocks:
         return self._leads.get(validator)
 
     def note(self, proposal: Proposal, validators: Container[Address], now: float) -> None:
-        """Compute the clock offset of a proposer. A block of round 0 is proposed exactly when it is due."""
+        """Compute the clock offset of a proposer. A block of round 0 is proposed exactly when it is due, so the time at
+        which the proposal arrives shows the offset.
+        """
         is_signed = proposal.signed.digest == proposal.block.digest
         if proposal.round == 0 and is_signed and proposal.author in validators:
             block = proposal.block.encoded

@@ -151,7 +151,7 @@ class EtcdVotes:
         self._stored, self._revision = stored, entry.mod_revision
 
     async def _request(self, body: bytes) -> _Reply:
-        """Send an etcd transaction to the server that replied last, then to the other servers."""
+        """Send an etcd transaction to the server that replied last. If it does not reply, try the other servers."""
         problems = []
         for client in self._clients.copy():
             try:

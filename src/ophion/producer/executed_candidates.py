@@ -30,7 +30,7 @@ class ExecutedCandidate(Struct, frozen=True):
 
 
 class ExecutedCandidates:
-    """The candidates that may still be decided."""
+    """The candidate blocks that consensus may still decide."""
 
     def __init__(self) -> None:
         self._blocks: dict[Hash32, ExecutedCandidate] = {}

@@ -53,7 +53,7 @@ _BATCH: Final = 1024
 _SETTLED: Final = 1024
 """Number of transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
-"""The state is hashed in any case this many seconds before the block is due."""
+"""In this many seconds before the block is due, the state is hashed after every batch."""
 _LAST_LOOK_S: Final = 0.02
 """The last check runs this many seconds before the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
@@ -220,7 +220,7 @@ class IncrementalBuilder:
     # --- adding transactions ------------------------------------------------------------------------
 
     def _feed(self) -> None:
-        """Run the transactions that have arrived."""
+        """Run the transactions that have arrived since the last batch."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -289,7 +289,9 @@ class IncrementalBuilder:
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:
-        """Run a batch in the build lane (worker thread). Hashes the state after every `settled` transactions."""
+        """Run a batch in the build lane (worker thread). Afterwards hashes the state if at least `settled` transactions
+        were added since the last hash.
+        """
         plan = self.plan
         if self._block is None:
             hashes = None if self._is_published else ancestor_hashes(self._chain.store, self._chain.header, plan.parent)
@@ -306,7 +308,7 @@ class IncrementalBuilder:
         return _BuildStep(offered, taken, {batch[position].hash: reason for position, reason in refusals.items()})
 
     def _on_fed(self, had_whole_time: bool, job: asyncio.Future[_BuildStep]) -> None:
-        """Handle the result of a batch."""
+        """Record which transactions of a batch the block includes, then run the next batch."""
         self._job = None
         if self.is_closed:
             self._release()
@@ -395,7 +397,7 @@ class IncrementalBuilder:
             if self._is_outbid():
                 return None
         finally:
-            # from now on, only the worker thread uses the block
+            # stop adding transactions on the event loop, because from now on only the worker thread uses the block
             self.close()
         built = await self._lane.run(partial(self._complete, batch, draft))
         if built is None and not self._is_outbid():

@@ -26,7 +26,7 @@ MAX_WAITING_BYTES: Final = 32 * 1024 * 1024
 
 
 class _Waiting:
-    """The messages of one peer, in order."""
+    """Queued messages of one peer, in order of arrival."""
 
     __slots__ = ("messages", "size")
 
@@ -49,7 +49,7 @@ class MessageIntake:
         self._waiting: dict[Address | None, _Waiting] = {}
 
     def __len__(self) -> int:
-        """Number of waiting messages."""
+        """Number of waiting messages of all peers."""
         return sum(len(waiting.messages) for waiting in self._waiting.values())
 
     def must_wait(self, raw: RawMessage, peer: Address | None) -> bool:

@@ -43,12 +43,12 @@ _MAX_WORD = 2**256 - 1
 
 
 class Work(Struct, frozen=True):
-    """The values that an external miner needs."""
+    """The values that an external miner needs to search for a nonce."""
 
     seal_hash: Hash32
     seed_hash: Hash32
     target: Hash32
-    """Largest hash result that proves the work."""
+    """Largest valid proof-of-work hash."""
     number: int
 
 
@@ -152,7 +152,7 @@ class WorkPackages:
 
 
 class PowMiner:
-    """Searches for nonces until cancelled."""
+    """The node's own miner: searches for nonces until cancelled."""
 
     guard = None
 

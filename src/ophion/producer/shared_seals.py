@@ -1,7 +1,8 @@
 """`SharedSeals`: the nodes of one Clique signer agree on the block that they seal on a parent.
 
-The height of a record is the total difficulty of the parent, which only grows on the chain of an honest signer. So a
-signer seals one block per parent, and may seal again after a reorganisation to a heavier branch, which Clique allows.
+A `VoteRecord` has a field for the height. Here this field holds the total difficulty of the parent, which only grows on
+the chain of an honest signer. So a signer seals one block per parent, and may seal again after a reorganisation to a
+heavier branch, which Clique allows.
 
 The store keeps the block beside the record. If a node stops between its claim and its seal, another node of the signer
 seals the same block. If the store did not keep the block, a network with one signer would stop.
@@ -37,7 +38,7 @@ class SealStore(Protocol):
 
 
 class Claim(Enum):
-    """Answer of the store to a claim."""
+    """Answer of the vote store to the claim of a block."""
 
     OURS = "ours"
     PARTNER = "partner"
@@ -47,7 +48,7 @@ class Claim(Enum):
 
 
 class ClaimResult(Struct, frozen=True):
-    """Result of a claim, with the digest that another node has claimed."""
+    """Result of a claim. If another node of the signer has claimed a block, `digest` is its digest."""
 
     claim: Claim
     digest: Hash32 | None = None

@@ -75,7 +75,7 @@ class VoteStore:
             ) from error
 
     def _record(self) -> tuple[bytes, bytes] | None:
-        """Return protocol name and encoded votes."""
+        """Return protocol name and encoded votes from the database. None if it has no votes of this validator."""
         name, validator, stored = self._parts()
         return (name, stored) if stored and validator in (b"", self._validator) else None
 

@@ -49,14 +49,14 @@ class TransactionProof(Struct, frozen=True):
 
 
 class SlotProof(Struct, frozen=True):
-    """A storage slot of an account."""
+    """The key of a storage slot, and the Merkle proof of the slot's value."""
 
     key: Hash32
     nodes: tuple[bytes, ...]
 
 
 class AccountProof(Struct, frozen=True):
-    """An account after the block, and some of its storage slots."""
+    """An account in the state after the proven block, and some of its storage slots."""
 
     address: Address
     nodes: tuple[bytes, ...]
@@ -76,7 +76,7 @@ class ProofBundle(Struct, frozen=True):
     header: bytes
     """RLP of the block's header with its seals."""
     confirmations: tuple[bytes, ...] = ()
-    """RLP of the next headers. Only Clique needs them."""
+    """RLP of the next Clique headers, until more than half of the signers have signed. Empty for BFT."""
     transaction: TransactionProof | None = None
     accounts: tuple[AccountProof, ...] = ()
     digest: bytes = b""

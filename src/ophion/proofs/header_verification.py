@@ -38,7 +38,7 @@ class SealVerifier(Protocol):
         """Validators after the last accepted block."""
 
     def restarts_at(self, number: int) -> bool:
-        """Whether votes restart after this block."""
+        """Whether all open votes are discarded after this block."""
 
     def accept(self, header: Header) -> tuple[HashedHeader, tuple[Address, ...]]:
         """Return the hashed header and the authors of its seals. Raises `ProofError` if a rule is broken."""
@@ -81,7 +81,7 @@ class BftSeals:
         return self._engine.schedule.era_after(number).is_epoch(number)
 
     def accept(self, header: Header) -> tuple[HashedHeader, tuple[Address, ...]]:
-        """Check validators, proposer and seals, then count the vote."""
+        """Check validators, proposer and seals of a header, then count its vote."""
         number = header.number
         _check_order(number, self.number)
         self._skip_to(number)
@@ -165,7 +165,7 @@ class CliqueSeals:
         return number % self._epoch == 0
 
     def accept(self, header: Header) -> tuple[HashedHeader, tuple[Address, ...]]:
-        """Check the signer, then count the vote."""
+        """Check the signer of a header, then count its vote."""
         number = header.number
         _check_order(number, self.number)
         if (number - 1) // self._epoch > self.number // self._epoch:

@@ -33,8 +33,8 @@ class Trust(Struct, frozen=True):
 def read_trust(genesis: bytes, checkpoint: bytes | None = None) -> Trust:
     """Read a genesis file, and a checkpoint if there is one.
 
-    A checkpoint is a JSON object with the keys `number`, `hash` and `validators`. Votes must restart at the block of
-    the checkpoint, unless this block is the proven block.
+    A checkpoint is a JSON object with the keys `number`, `hash` and `validators`. The checkpoint must be an epoch
+    block, after which no votes are open, unless it is the proven block itself.
     """
     parsed = parse_genesis(genesis)
     engine = engine_for(parsed.spec)

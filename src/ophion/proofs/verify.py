@@ -44,7 +44,7 @@ class ProvenTransaction(Struct, frozen=True):
 
 
 class ProvenAccount(Struct, frozen=True):
-    """An account after the block. A missing account has zero values."""
+    """An account in the state after the proven block. A missing account has zero values."""
 
     address: Address
     exists: bool
@@ -56,13 +56,13 @@ class ProvenAccount(Struct, frozen=True):
 
 
 class Proven(Struct, frozen=True):
-    """The statement of a verified bundle."""
+    """What a verified bundle proves about a block."""
 
     number: int
     hash: Hash32
     timestamp: int
     validators: int
-    """Number of validators of the block; 0 if a checkpoint names the hash of the block."""
+    """Number of validators of the block. 0 if the block is the trusted checkpoint, whose seals are not checked."""
     sealers: tuple[Address, ...]
     """Validators that sealed the block. Under Clique, they signed the block or its confirmations."""
     transaction: ProvenTransaction | None

@@ -1,7 +1,7 @@
 """Selects the headers that prove how the validators changed between the genesis block and a block.
 
-Votes restart at each epoch block. So a part of the chain between two restarts needs no headers if the validators at
-both ends are the same. Otherwise the part needs all its headers with votes.
+Each epoch block discards all open votes. So a part of the chain between two epoch blocks needs no headers if the
+validators at both ends are the same. Otherwise the part needs all its headers with votes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Votes(Protocol):
     """Reads votes and validators of one consensus protocol."""
 
     def restarts(self, last: int) -> list[int]:
-        """Return the blocks up to `last` after which votes restart, in ascending order."""
+        """Return the blocks up to `last` after which all open votes are discarded, in ascending order."""
 
     def validators(self, header: HashedHeader) -> tuple[Address, ...]:
         """Return the validators that may produce this block."""
@@ -84,14 +84,14 @@ class CliqueVotes:
         return list(range(0, last + 1, self._epoch))
 
     def validators(self, header: HashedHeader) -> tuple[Address, ...]:
-        """Return the signers after the parent."""
+        """Return the signers after the parent block, who may sign this block."""
         parent = self._chain.header(header.header.parent_hash)
         if parent is None:
             raise StorageError(f"Block {header.number - 1} is missing from the database; run `ophion storage check`.")
         return self._engine.members(parent, self._chain)
 
     def has_vote(self, header: Header) -> bool:
-        """Whether the coinbase names an account."""
+        """Whether the header votes on a signer: its coinbase is not zero."""
         return header.coinbase != ZERO_ADDRESS
 
     def replaces_validators(self, number: int) -> bool:

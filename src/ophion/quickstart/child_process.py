@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 class Child:
-    """A process that can be restarted."""
+    """One process of a network. It can be restarted after its end."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name

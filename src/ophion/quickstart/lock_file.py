@@ -21,7 +21,7 @@ _PAUSE_S: Final = 0.005
 
 
 class Running(Struct, frozen=True):
-    """The content of a held lock."""
+    """The content of the lock file while the network is running."""
 
     pid: int
     address: str = ""

@@ -16,7 +16,7 @@ _PROGRAMS: Final = {"prometheus": ("prometheus",), "grafana": ("grafana-server",
 
 
 def installed() -> tuple[str, ...]:
-    """Return the tools that are installed."""
+    """Return the names of the monitoring tools (Prometheus, Grafana) that are installed."""
     return tuple(tool for tool, names in _PROGRAMS.items() if any(shutil.which(name) for name in names))
 
 

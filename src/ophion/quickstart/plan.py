@@ -27,7 +27,7 @@ Port = Annotated[int, Meta(ge=0, lt=1 << 16)]
 
 
 class Consensus(Enum):
-    """Consensus of the network."""
+    """Consensus protocol of the network."""
 
     QBFT = "qbft"
     IBFT2 = "ibft2"

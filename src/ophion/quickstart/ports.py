@@ -63,7 +63,7 @@ class Layout(Struct, frozen=True):
         return f"{HOST}:{self.proxy}"
 
     def tool_port(self, name: str) -> int:
-        """Return the port of a tool, installed or not."""
+        """Return the port of a monitoring tool (Prometheus or Grafana), even if the tool is not installed."""
         return self.tools.get(name, _TOOL_PORTS[name])
 
     def text(self) -> str:

@@ -26,7 +26,7 @@ def paragraphs(*parts: Iterable[str]) -> Iterator[str]:
 
 
 def begins(plan: NetworkPlan) -> str:
-    """Return the lines shown before the first block."""
+    """Return the text that describes the network, shown before its first block."""
     pace = f"blocks every {plan.period_s:g} s" if plan.period_s else "a block for each transaction"
     return f"Starting {len(plan.nodes)} nodes and a proxy: {plan.consensus.value}, {pace} …"
 
@@ -70,7 +70,7 @@ def _listens(place: Place) -> bool:
 
 
 def nodes(site: Site, processes: Mapping[str, int], heights: Mapping[str, int | None]) -> Iterator[str]:
-    """Return one line per node."""
+    """Return the status of the nodes, one line per node."""
     yield _row("node", "role", "process", "block", "HTTP", "WebSocket", "P2P", "metrics")
     for node in site.nodes:
         pid, height = processes.get(node.name), heights.get(node.name)
@@ -100,7 +100,7 @@ def enclaves(keys: Mapping[str, str]) -> Iterator[str]:
 
 
 def accounts(plan: NetworkPlan) -> Iterator[str]:
-    """Return the funded accounts."""
+    """Return the lines that list the funded accounts."""
     yield f"  Chain id {plan.chain_id}. Accounts with funds; these keys are public test keys, never use them for value:"
     for account in ORIGINAL_ACCOUNTS:
         yield f"  0x{account.address.hex()}  0x{account.private_key.hex()}"

@@ -69,7 +69,7 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                self._record()  # the command that waits for the network prints the log up to this record
+                self._record()  # record the start: a command that waits for it prints the log up to this record
             if is_well:
                 await self._until_stopped()
             return is_well
@@ -95,7 +95,7 @@ class NetworkSupervisor:
     async def _first_blocks(self) -> bool:
         """Wait until every node has a block of this run and the proxy forwards requests. Returns False after a failure.
 
-        If blocks need transactions, a response of the node is enough.
+        In a network without empty blocks, a response of each node is enough.
         """
         plan = self._work.plan
         more = 0 if plan.consensus is Consensus.DEV and not plan.period_s else 1

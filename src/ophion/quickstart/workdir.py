@@ -4,8 +4,8 @@ network.json              the plan; a directory without it is not a network
 unfinished-network.json   the plan while the network is being created
 genesis.json              the genesis file, created once like the keys
 <node>/                   a data path for each node, with its key
-site.json                 all addresses; written at every start, like static nodes and permission files, which keep
-                          nodes added by the operator
+site.json                 all addresses; rewritten at every start. Static nodes and permission files are also
+                          rewritten, but keep the nodes that the operator added
 monitoring/               configuration of Prometheus and Grafana
 logs/<process>.log        output of each process
 lock, control             exist while the network runs
@@ -54,7 +54,7 @@ SUPERVISOR_LOG: Final = "quickstart"
 _FILES: Final = ("genesis.json", "site.json", CONTROL, PORTS, UNFINISHED, PLAN)
 """Files in removal order. The file that identifies the directory is last."""
 _HALF_WRITTEN: Final = re.compile(r"\.(.+)\.[0-9a-f]{16}")
-"""Temporary file that a killed writer left."""
+"""Name of a temporary file that a killed process has left."""
 
 
 class Workdir:
@@ -138,7 +138,7 @@ class Workdir:
 
     @property
     def has_run(self) -> bool:
-        """Whether any node has a chain."""
+        """Whether any node has a database from an earlier run."""
         return any((self.path / node.name / "database").exists() for node in self.plan.nodes)
 
     def enclave_keys(self) -> dict[str, str]:
@@ -248,7 +248,7 @@ def _refuse_others(path: Path, folders: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Delete incomplete temporary files."""
+    """Delete temporary files that an interrupted write has left."""
     for name in os.listdir(path):
         if name not in _FILES and _is_of(name, _FILES):
             (path / name).unlink()

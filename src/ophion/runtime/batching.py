@@ -47,7 +47,7 @@ class Batches(Generic[A, B]):
         try:
             job = self._lane.submit(lambda: self._work(pieces))
         except LaneFull as error:
-            # fail the queued pieces too, because no later batch would start for them
+            # fail the queued jobs too, because no later batch would start for them
             waiters += [waiter for _, waiter in self._waiting]
             self._waiting, self._is_running = [], False
             for waiter in waiters:

@@ -1,9 +1,9 @@
 """`BlockPriority`: lets requests wait while the event loop works on the node's own block.
 
-Between its due time and its announcement, a block needs the event loop about a dozen times, because lanes and consensus
-alternate. With thousands of transactions a second, socket reads alone delay each of these steps by milliseconds. So
-code that serves clients checks `is_on` and defers new input. The deferral lasts only while the event loop works on the
-block, not while a lane works on it.
+Between its due time and its announcement, a block needs the event loop about a dozen times, because work in worker
+threads (lanes) and steps of consensus on the event loop alternate. With thousands of transactions a second, socket
+reads alone delay each of these steps by milliseconds. So code that serves clients checks `is_on` and defers new input.
+The deferral lasts only while the event loop works on the block, not while a lane works on it.
 
 The lane that finishes a stage of the block turns the priority on; the next stage turns it off. A priority that is not
 turned off expires.
@@ -20,7 +20,7 @@ MAX_PRIORITY_S: Final = 0.01
 
 
 class BlockPriority:
-    """Priority on one event loop. Thread-safe, because the state is a single number."""
+    """Priority of block work on one event loop. Thread-safe, because the state is a single number."""
 
     __slots__ = ("_longest_s", "_until", "begun")
 
@@ -41,7 +41,7 @@ class BlockPriority:
 
     @property
     def is_on(self) -> bool:
-        """Return whether deferrable work should wait."""
+        """Return whether requests of clients and other deferrable work should wait."""
         return self._until > 0.0 and perf_counter() < self._until
 
 

@@ -27,7 +27,7 @@ async def awaited(answer: T | Awaitable[T]) -> T:
 
 @coroutine
 def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any, Any, Any]:
-    """Continue a started coroutine. A task awaits the result."""
+    """Continue a started coroutine after its first wait. Runs in a task."""
     while True:
         try:
             sent = yield waited_for
@@ -38,8 +38,7 @@ def _resume(started: Coroutine[Any, Any, Any], waited_for: Any) -> Generator[Any
             advance = partial(started.throw, error)
         else:
             advance = partial(started.send, sent)
-        # clear the reference, because the previous exception refers to this frame and would keep the coroutine's
-        # objects alive
+        # clear the reference, because an exception that refers to this frame would keep the object alive
         waited_for = None
         try:
             waited_for = advance()

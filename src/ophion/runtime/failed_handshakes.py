@@ -29,7 +29,7 @@ class FailedHandshakes:
         self._logged_at: dict[str, float] = {}
 
     def note(self, client: str, reason: str, now: float) -> None:
-        """Count a failure; `now` is in seconds."""
+        """Count a failed handshake; `now` is the time in seconds."""
         kind = reason if reason in self._counts or len(self._counts) < _MAX_REASONS else ""
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count & (count - 1) == 0 or now - self._logged_at[kind] >= _PAUSE_S:

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from ophion.runtime.block_priority import BlockPriority
 
 TURN_S: Final = 0.006
-"""Time in one loop step after which new work has to wait."""
+"""Seconds of one event loop step after which new requests have to wait."""
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
 """Seconds of a loop step that are reserved for waiting connections, and for the queue of long jobs."""
@@ -30,9 +30,9 @@ _MANY_WAITING: Final = 16
 _LITTLE: Final = 1024
 """Maximum size of an ordinary request in bytes."""
 _LIGHT_S: Final = 0.02
-"""A connection that used less time than this recently does not count as busy."""
+"""A connection that recently used less than this many seconds does not count as busy."""
 LAST: Final = 9.0
-"""The rank that is served last."""
+"""Rank of the connections that are served last."""
 _HALF_S: Final = 1.0
 """Half-life in seconds of the recorded time of a connection."""
 _MARK_S: Final = 0.002
@@ -88,7 +88,7 @@ class FairScheduler:
         self._is_renewing = False
         self._marked_s, self._marked_at = thread_time(), perf_counter()
         self.ends_at = 0.0
-        """Time until which new work may start. Afterwards `has_time` decides."""
+        """Time (of `perf_counter`) until which new work may start. Afterwards `has_time` decides."""
 
     def __len__(self) -> int:
         """Return the number of waiting connections."""
@@ -96,7 +96,7 @@ class FairScheduler:
 
     @property
     def is_over(self) -> bool:
-        """Return whether new work must wait."""
+        """Return whether this loop step has no time left, so that new work must wait."""
         return perf_counter() >= self.ends_at and not self.has_time()
 
     @property
@@ -173,7 +173,7 @@ class FairScheduler:
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
             if perf_counter() - now + first - self.ends_at > SHARE_S:
-                # `ends_at` moves when `spend` charges time, so the difference counts that time too
+                # `spend` moves `ends_at` back, so `first - self.ends_at` is the time that `work` has charged
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:

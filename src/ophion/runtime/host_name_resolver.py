@@ -24,7 +24,7 @@ from ophion.runtime.topic import Topic
 log = logging.getLogger(__name__)
 
 REFRESH_INTERVAL_S: Final = 5.0
-"""Seconds between two lookups of a name."""
+"""Seconds between two lookups of a host name."""
 MIN_INTERVAL_S: Final = 1.0
 """Minimum seconds between two lookups of a name after failed connections."""
 MAX_LOOKUPS: Final = 16

@@ -130,17 +130,17 @@ class HttpConnection:
         if not collected.is_complete and not (collected.has_head and collected.ends_with_connection):
             raise ValueError("the reply is incomplete")
         collected.reply.status = parser.get_status_code()
-        # compute the value here, because `parser.should_keep_alive` is False after the end of a body
+        # compute `is_open` here, because `parser.should_keep_alive` is False after the end of a body
         is_open = parser.get_http_version() == "1.1" and not collected.is_last
         self.is_reusable = collected.is_complete and is_open and not has_surplus
         return collected.reply
 
     def abort(self) -> None:
-        """Close without waiting for the peer."""
+        """Close the connection without waiting for the server."""
         self._writer.close()
 
     async def close(self) -> None:
-        """Close and wait until the connection is closed."""
+        """Close the connection and wait until it is closed."""
         self._writer.close()
         try:
             await self._writer.wait_closed()

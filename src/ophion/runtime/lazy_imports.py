@@ -20,7 +20,9 @@ _LOCK: Final = RLock()
 
 @contextmanager
 def left_out(name: str, instead: ModuleType | None = None) -> Iterator[None]:
-    """Hide or replace a module while other modules are loaded. A module that is already loaded stays."""
+    """Context manager that hides or replaces a module while other modules are loaded. A module that is already loaded
+    stays.
+    """
     modules: dict[str, Any] = sys.modules
     if name in modules:
         yield
@@ -68,7 +70,7 @@ class _Loader:
         """Use the default module creation."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run nothing yet; the module loads itself later."""
+        """Execute nothing yet; the module loads itself at first use."""
         module.__dict__.update(self._known)
         module.__class__ = _Later
 

@@ -64,7 +64,9 @@ _RESET = "\x1b[0m"
 
 
 class TextFormatter(logging.Formatter):
-    """Columns separated by bars. Caches the formatted second, which most lines of a burst share."""
+    """Formats a record as columns separated by bars. Caches the formatted time, because many lines have the same
+    second.
+    """
 
     def __init__(self, is_coloured: bool) -> None:
         super().__init__()

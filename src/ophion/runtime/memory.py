@@ -27,7 +27,7 @@ memory from the system again, and `eth_getLogs` would take twice as long.
 _CALM_SHARE: Final = 0.1
 """The loop counts as idle when it works for less than this share of the time."""
 _COLLECTING_SHARE: Final = 0.005
-"""Maximum share of the time that collections may take."""
+"""Maximum share of the time that garbage collections may take."""
 _STATUS: Final = Path("/proc/self/statm")
 
 

@@ -28,7 +28,7 @@ class Holder(Protocol):
     """A connection that holds memory for its client."""
 
     def cut_off(self) -> None:
-        """Release the memory; the connection may close."""
+        """Release the held memory, for example by closing the connection."""
 
 
 class Budget:
@@ -36,8 +36,7 @@ class Budget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # connections that hold much memory are evicted first; of these, connections without an access token are evicted
-        # first
+        # in eviction order: much memory without and with a token, then little memory without and with a token
         self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
         self._place: dict[Holder, dict[Holder, int]] = {}
         self.held = 0

@@ -261,7 +261,7 @@ class MetricsRegistry:
                 yield full_name(category, name), help, metric
 
     def families(self) -> dict[str, str]:
-        """Return name and kind of every family."""
+        """Return the kind of every metric family, by the name of the family."""
         return {
             family: metric.kind
             for (category, name), (_, metric) in self._metrics.items()

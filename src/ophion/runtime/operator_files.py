@@ -20,7 +20,7 @@ from ophion.runtime.clock import SystemEntropy
 
 MAX_BYTES: Final = 1024 * 1024
 _PATIENCE_S: Final = 10.0
-"""Time limit for reading a pipe."""
+"""Time limit in seconds for reading a pipe."""
 _CHUNK: Final = 1024 * 1024
 _MAX_PARTS: Final = 64
 _KEY: Final = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""

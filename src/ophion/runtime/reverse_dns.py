@@ -54,7 +54,7 @@ class _Address(Struct):
 class ReverseNames:
     """Names by address. Used on the event loop only.
 
-    Addresses without a name have one lookup per network at a time, and wait in order for their lookup.
+    Of the addresses without a known name, only one per network is looked up at a time. The others wait in order.
     """
 
     def __init__(self, clock: Clock, lookup: Lookup) -> None:
@@ -64,9 +64,9 @@ class ReverseNames:
         self._addresses: dict[str, _Address] = {}
         self._waiting: dict[str, None] = {}
         self._networks: Counter[str] = Counter()
-        """Running lookups of addresses without a name, by network."""
+        """Number of running lookups of addresses without a known name, by network."""
         self._running: dict[str, str | None] = {}
-        """Running lookups by address, with the network of an address without a name."""
+        """Network of each address whose lookup is running. None for an address with a known name."""
 
     def names_at(self, address: str) -> tuple[str, ...]:
         """Return the known names of an address. An unknown address has none, until a lookup has ended."""
@@ -82,7 +82,9 @@ class ReverseNames:
         return found.names
 
     def _evict(self) -> None:
-        """Forget the oldest address without a name, or the oldest of all."""
+        """Remove the oldest address without a name from the cache. If all addresses have names, remove the oldest
+        address.
+        """
         oldest = next(iter(self._addresses))
         victim = next((address for address, one in self._addresses.items() if not one.names), oldest)
         del self._addresses[victim]
@@ -95,7 +97,7 @@ class ReverseNames:
                 return
             found = self._addresses[address]
             is_busy = self._networks[found.network] > 0 or self._networks.total() >= MAX_UNKNOWN_LOOKUPS
-            # the address may have been evicted and added again during its lookup
+            # skip an address whose earlier lookup still runs, because the address was evicted and added again
             if address in self._running or (not found.names and is_busy):
                 continue
             del self._waiting[address]

@@ -137,7 +137,9 @@ class ThreadDecoding:
         self._unhook()
 
     def _hook(self) -> None:
-        """Register with the current event loop, at the first submission and when the loop changes."""
+        """Watch the decoder's file descriptor in the current event loop. Called at the first submission and when the
+        loop changes.
+        """
         self._unhook()
         if self._is_closed or self._ready is None:
             raise RuntimeError("decoding has ended")

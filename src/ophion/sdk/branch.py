@@ -78,7 +78,7 @@ class Branch:
         self._impersonated: set[bytes] = set(accounts)
         self._builder = Builder(chain, keeps_revert_data=True)
         self._env: tuple[bytes, BlockEnv] | None = None
-        """Hash of a block, with the environment of calls at this block."""
+        """Cached environment of calls at one block, with the hash of this block."""
 
     def branch(self, block: int | None, is_writable: bool) -> Branch:
         """Return a branch that starts at a block of this branch (default: the latest) and shares all blocks up to that
@@ -198,8 +198,7 @@ class Branch:
             input=spec.data,
             gas_price=_PRIORITY_FEE,
         )
-        # the signature is not real: it contains the sender, so that transactions of different senders have different
-        # hashes
+        # use the sender as a fake signature, so that transactions of different senders have different hashes
         signature = sender.rjust(32, b"\0") + b"\1".rjust(32, b"\0") + b"\0"
         return Transaction.impersonated(unsigned.with_signature(signature), sender)
 
@@ -220,7 +219,9 @@ class Branch:
         return added
 
     def _child_hashes(self) -> bytes | None:
-        """Return the ancestor hashes of the next block; None when all ancestors are below the branch."""
+        """Return the ancestor hashes of the next block. None if the branch has no blocks, so that all ancestors are in
+        the database.
+        """
         blocks = self._position.blocks
         if not blocks:
             return None

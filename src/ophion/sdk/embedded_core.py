@@ -96,7 +96,7 @@ class EmbeddedCore:
         )
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Commit all blocks, then run a coroutine on the event loop."""
+        """Write the blocks that are only in memory, then run a coroutine on the event loop."""
         if self.runner.has_thread:
             return self.runner.run(work)
         with self._lock:
@@ -125,9 +125,9 @@ class EmbeddedCore:
 
     @property
     def dispatch(self) -> RpcDispatch:
-        """The methods of the node; created at first use."""
+        """JSON-RPC methods of the node; created at first use."""
         self.runner.check()
-        # use a separate lock, because a helper thread that this thread waits for may need the runner's lock
+        # use a separate lock: this thread may wait for a helper thread that needs the runner's lock
         with self._creation:
             if self._dispatch is None:
                 # lazy import: a chain that is used only through its own methods starts faster

@@ -62,7 +62,7 @@ class ChainServer:
             raise ChainError(f"The chain cannot be served: {error}") from error
 
     def close(self) -> None:
-        """Stop listening; the chain stays."""
+        """Stop listening. The chain stays open."""
         if self._supervisor is None or self._task is None:
             return
         self._node.runner.run(self._stop())

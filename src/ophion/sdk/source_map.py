@@ -17,7 +17,7 @@ _DECLARATION = re.compile(r"(abstract|contract|library|interface|function|constr
 
 
 class Fragment(Struct, frozen=True):
-    """Part of a source file."""
+    """Part of a source file to which a source map assigns an instruction."""
 
     start: int
     length: int

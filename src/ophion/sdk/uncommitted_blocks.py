@@ -67,7 +67,7 @@ class UncommittedBlocks:
 
     @property
     def is_full(self) -> bool:
-        """Whether the blocks should be committed."""
+        """Whether `MAX_BLOCKS` blocks wait, so that the caller should commit these blocks."""
         return len(self._blocks) >= MAX_BLOCKS
 
     @property
@@ -160,11 +160,11 @@ class UncommittedBlocks:
         self.top = self._blocks[-1] if self._blocks else None
 
     def drop(self) -> None:
-        """Drop all blocks."""
+        """Drop all uncommitted blocks."""
         self._keep(0)
 
     def take(self) -> list[tuple[HashedHeader, BuiltBlock]]:
-        """Remove and return all blocks, to be committed."""
+        """Remove and return all uncommitted blocks, so that the caller can commit these blocks."""
         blocks = [(one.header, one.built) for one in self._blocks]
         self._keep(0)
         return blocks

@@ -81,5 +81,5 @@ def _options(rocksdict: Any) -> Any:
 
 
 def snapshot(path: Path) -> dict[str, tuple[int, int]]:
-    """Return each file with its size and modification time."""
+    """Return size and modification time of each file in a folder, by path, so that tests can detect changes."""
     return {str(found): (found.stat().st_size, found.stat().st_mtime_ns) for found in [path, *path.rglob("*")]}

@@ -88,7 +88,7 @@ def _seals(digest: bytes, sealers: Sequence[bytes], keys: dict[bytes, PrivateKey
 
 
 def _transactions(chain_id: int, number: int, calls: list[tuple[bytes, int, int, int]]) -> list[Transaction]:
-    """Return the transactions of one block. A call is a contract, its first number, a count and the gas for each."""
+    """Return the transactions of one block. Each call is a tuple: contract, first number, count, gas per number."""
     raws = []
     for position, (to, first, count, gas) in enumerate(calls):
         raws.append(

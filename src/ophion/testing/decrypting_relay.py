@@ -20,7 +20,7 @@ _ENTROPY: Final = SystemEntropy()
 
 
 class _Side:
-    """One end of a session, as the relay handles it."""
+    """The session of the relay with one of the two nodes."""
 
     def __init__(self, end: socket.socket, recorded: list[bytes]) -> None:
         self.end = end
@@ -28,7 +28,7 @@ class _Side:
         self.partial = b""
         self.session: Session | None = None
         self.pending: list[tuple[int, bytes]] = []
-        """Messages of this end that wait for the handshake of the other end."""
+        """Messages from this node that wait until the handshake with the other node is complete."""
         self.has_greeted = False
 
 
@@ -86,7 +86,7 @@ class DecryptingRelay(Relay):
     def __init__(self, target: int, target_key: PrivateKey, dialler_key: PrivateKey) -> None:
         super().__init__(target)
         self.to_target: list[bytes] = []
-        """Decrypted payloads of the messages to the target."""
+        """Decrypted payloads of the messages to the target, the node to which the relay connects."""
         self.to_dialler: list[bytes] = []
         self._keys = (dialler_key, target_key)
         self._conversations: dict[socket.socket, _Conversation] = {}

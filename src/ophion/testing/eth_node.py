@@ -21,7 +21,7 @@ NETWORK_ID = 1337
 
 
 class EthNode:
-    """A core with running eth and sync services."""
+    """A node core (chain and pool) with running eth and sync services."""
 
     def __init__(self, node: TestCore, eth: EthProtocol, sync: Synchroniser) -> None:
         self.node = node

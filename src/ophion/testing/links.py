@@ -21,7 +21,7 @@ from ophion.peers.subprotocol import Attached, Subprotocol
 
 
 class Wire:
-    """One end of a connection. This object is the `Link` of the peer at the other end."""
+    """One end of a connection. Implements `Link`: the node at this end uses it to send to the peer at the other end."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -26,7 +26,7 @@ DEV_CONFIG = NodeConfig(miner=MinerConfig(coinbase=COINBASE))
 
 
 class TestCore:
-    """A core with a manual clock."""
+    """A node core (chain, pool and block production) with a manual clock."""
 
     __test__ = False
 

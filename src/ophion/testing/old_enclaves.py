@@ -1,6 +1,7 @@
 """Writes sealed payloads as Tessera and Orion store them, for tests of the migration.
 
-The layouts follow the public sources of Tessera 21.7 and Orion 21.1. This module, not the programs, writes the data.
+The layouts follow the public sources of Tessera 21.7 and Orion 21.1. This module writes the data; tests do not run
+Tessera or Orion.
 """
 
 from __future__ import annotations

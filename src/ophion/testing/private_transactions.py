@@ -90,8 +90,7 @@ class PrivateClient:
     def receipt(self, marker: str, limit_s: float = 60.0) -> dict[str, Any]:
         """Wait until the marker is in a block; return the private receipt."""
         wait_for(lambda: self.node.rpc("eth_getTransactionReceipt", marker) is not None, limit_s, "the marker's block")
-        # wait longer than the node, which waits some seconds for private states, because a busy machine may need more
-        # time
+        # wait longer than the node, because private execution on a busy machine may take longer
         return wait_for(lambda: self._private_receipt(marker), limit_s, "its receipt")
 
     def _private_receipt(self, marker: str) -> dict[str, Any]:

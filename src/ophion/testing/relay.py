@@ -72,7 +72,7 @@ class Relay:
         self._connected(near, far)
 
     def _connected(self, near: socket.socket, far: socket.socket) -> None:
-        """Handle a new connection that the target has accepted."""
+        """Handle a new connection. `near` is the socket of the dialling node, `far` the socket of the target."""
 
     def _pass_on(self, selector: selectors.BaseSelector, source: socket.socket) -> None:
         partner = self._partner.get(source)

@@ -102,8 +102,7 @@ class ValidatorNetwork:
         for node in nodes:
             self._world.restart(node, keeps_disk)
             if not keeps_disk:
-                # do not check the votes of this node, because a node without its vote store may contradict its earlier
-                # votes
+                # a node without its vote store may contradict its earlier votes, so do not check its votes
                 checker = self._world.checker
                 checker.dishonest, checker.forgetful = checker.dishonest | {node}, checker.forgetful | {node}
 

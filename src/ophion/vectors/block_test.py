@@ -1,6 +1,6 @@
 """Runner for BlockchainTests: imports chains into a real database.
 
-The node must import valid blocks and reject invalid blocks. Then head and state must match.
+The node must import valid blocks and reject invalid blocks. Then head and state must be those of the test.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ class Outcome(Struct, frozen=True):
 
 
 def outcomes(path: Path, run: Callable[[str, Any], Iterable[Outcome]]) -> list[Outcome]:
-    """Run all cases of a file by name. A file that cannot be read counts as one failure."""
+    """Return the outcomes of all cases in a file. `run` gets the name and the content of a case. A file that cannot be
+    read counts as one failure.
+    """
     try:
         cases = load_cases(path)
     except DecodeError as error:

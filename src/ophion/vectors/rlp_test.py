@@ -25,8 +25,8 @@ def _outcome(path: Path, name: str, case: Any) -> Outcome:
 
 
 def _problem(value: Any, encoded: bytes) -> str:
-    """Return the difference from the expectation, or an empty text. `INVALID` must not decode, `VALID` must decode,
-    other values must match.
+    """Return why a case failed, or an empty text. If `value` is `INVALID`, the encoding must not decode; if `VALID`, it
+    must decode. Any other value must match the decoded value.
     """
     try:
         decoded = rlp.decode(encoded)

@@ -72,7 +72,7 @@ def decrypt(content: bytes, password: str) -> PrivateKey:
 
 
 def address_of(content: bytes) -> Address | None:
-    """Return the address that the file states, or None. The address is readable without the password and not
+    """Return the address that the file states; None if it states no address. Needs no password, so the address is not
     verified.
     """
     text = _document(content).get("address")

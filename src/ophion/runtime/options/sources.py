@@ -35,7 +35,7 @@ class OptionSource(enum.Enum):
 
 
 class Given(Struct, frozen=True):
-    """The texts given for an option."""
+    """The texts that one source gives for an option."""
 
     spec: OptionSpec
     texts: tuple[str, ...]

@@ -12,7 +12,9 @@ from ophion.sdk.execution_log.execution_log import ExecutionLog
 
 
 def attach_execution_log(config: NodeConfig, core: Core, lanes: Lanes) -> ExecutionLog | None:
-    """Observe a development node. Call trees go to standard output, unless the log is JSON or goes to a file."""
+    """Attach an execution log to a development node; return None for any other node. Call trees go to standard output,
+    unless the log is JSON or goes to a file.
+    """
     if core.dev is None:
         return None
     logs = config.logs

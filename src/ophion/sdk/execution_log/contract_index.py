@@ -83,8 +83,7 @@ class ContractIndex:
         """Return the contract with this deployed code."""
         if code not in self._found:
             fitting = (one for one in self._by_length.get(len(code), ()) if one.is_runtime(code))
-            # prefer a contract with a source map: build information also lists contracts of imported files, but without
-            # their source maps
+            # prefer a contract with a source map, because build information lists imported contracts without one
             self._found[code] = max(fitting, key=lambda one: bool(one.source_map), default=None)
         return self._found[code]
 

@@ -159,7 +159,7 @@ class ExecutionLog:
         return self._report(orjson.loads(text), code_of)
 
     def _report(self, frame: Mapping[str, Any], code_of: CodeOf) -> CallReport:
-        # imported here: the first failed call needs it, the start of a node does not
+        # lazy import: only failed calls and calls of the console need this module
         from ophion.sdk.execution_log.call_report import CallReport
         from ophion.sdk.execution_log.contract_index import ContractIndex
 

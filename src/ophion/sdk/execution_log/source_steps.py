@@ -1,7 +1,7 @@
 """Steps through the source of a traced transaction, for the web interface.
 
 A step is the first instruction of a visit to a source line. Its values (stack, memory, storage) are traced when the
-reader asks for them, so a long transaction stays small here.
+user opens the step, so the list of steps stays small even for a long transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def source_steps(
     for position, row in enumerate(rows):
         depth = row["depth"]
         if is_call and depth <= len(stack):
-            stack[-1].take_call()  # a precompiled contract: a frame without rows
+            stack[-1].take_call()  # skip the frame of a precompiled contract, which has no struct log rows
         elif depth > len(stack):
             stack.append(stack[-1].next_frame(contract_of, sources))
         del stack[depth:]
@@ -86,7 +86,7 @@ class _Sources:
         try:
             fragments = decode(contract.source_map)
         except ValueError:
-            return {}  # a source map that cannot be read
+            return {}  # the source map cannot be read
         for (pc, _), fragment in zip(instructions(contract.runtime), fragments, strict=False):
             if fragment.file not in files:
                 files[fragment.file] = contract.sources(fragment.file) if fragment.file >= 0 else None

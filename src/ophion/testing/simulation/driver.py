@@ -106,7 +106,7 @@ class Driver:
             self._world.links.down(member, self._world.members)
 
     def begin_outage(self, member: SimulatedMember) -> None:
-        """Stop a node while it runs its next effects."""
+        """Stop a node after a random number of further effects, like a crash."""
         if member.machine is not None:
             member.dies_after = self._world.rng.randint(0, 4)
             self._event_queue.add(

@@ -25,7 +25,7 @@ _MESSAGES_BESIDE = 24
 
 
 class Violation(Struct, frozen=True):
-    """A broken rule."""
+    """A consensus rule that a node has broken, or a network that makes no blocks."""
 
     time: float
     rule: str

@@ -74,7 +74,7 @@ class SimulatedNetwork:
         self.driver.stop(self.members[index])
 
     def begin_outage(self, index: int) -> None:
-        """Stop a node while it runs its next effects."""
+        """Stop a node after a random number of further effects, like a crash."""
         self.driver.begin_outage(self.members[index])
 
     def restart(self, index: int, keeps_disk: bool = True) -> None:

@@ -155,7 +155,7 @@ def _describe(trace: Trace, conditions: FaultPlan) -> None:
 def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> None:
     world.mail.link = conditions.link
     world.mail.gossips = conditions.gossips
-    # without faults, connections deliver every message, as those of real nodes
+    # report connections only without faults, because then every connection delivers all messages, as on real nodes
     world.mail.reports_links = not storm_s
     world.driver.slow_work_s = conditions.slow_work_s
     world.mail.extra_loss = conditions.extra_loss

@@ -53,7 +53,7 @@ class Trace:
         self.rows.append(Row(time, {}, text, is_note=True))
 
     def diagram(self, last: int | None = None) -> str:
-        """Return the diagram as text. `last` is the number of last rows to show."""
+        """Return the diagram as text. With `last`, only the newest `last` rows."""
         rows = self.rows if last is None else self.rows[-last:]
         names = "".join(f"V{index}".ljust(_COLUMN) for index in range(self._members))
         lines = [f"{'time':>10}  {names}height/round"]

@@ -139,7 +139,7 @@ async function know() {
   try {
     await readNetwork();
     if (own()?.up !== false && (!token.wanted || token.value)) await readConsensus();
-  } catch { /* each view shows what is missing */ }
+  } catch { /* ignore the error: each view reports the data that it cannot load */ }
 }
 
 start();

@@ -67,7 +67,7 @@ export function forget(name) {
   save();
 }
 
-/** Assign an address to a contract. */
+/** Use the stored ABI `name` for the contract at this address. */
 export function bind(name, address) {
   const wanted = address.toLowerCase();
   for (const one of abis()) one.addresses = one.addresses.filter((other) => other !== wanted);
@@ -100,7 +100,7 @@ function entries() {
   return index;
 }
 
-/** Return the matching entries; entries in ABIs of this address come first. */
+/** Return the ABI entries with this selector or topic; entries in ABIs of this address come first. */
 function candidates(mark, address) {
   const own = abiAt(address);
   return [...(entries().get(mark) || [])].sort((a, b) => (b.owner === own) - (a.owner === own)).map((one) => one.entry);

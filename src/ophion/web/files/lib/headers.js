@@ -30,7 +30,7 @@ async function byGraphql(from, to) {
   })).reverse();
 }
 
-/** Return the same fields of a JSON-RPC block, or of a `newHeads` header, which has no transaction count. */
+/** Return the fields that `headers` returns, from a JSON-RPC block or a `newHeads` header. The latter has no transaction count. */
 export function summary(block) {
   return {
     number: toNumber(block.number), hash: block.hash, timestamp: toNumber(block.timestamp), arrived: Date.now() / 1000, miner: block.miner,

@@ -109,7 +109,7 @@ function startPolling() {
   }, live.state === "silent" ? 2 * POLL_MS : POLL_MS);
 }
 
-/** After a gap, request the head and process it like a notification. */
+/** After missed notifications, request the head and process it like a notification. */
 async function catchUp() {
   try {
     await look();
@@ -191,7 +191,7 @@ function spansOf(blocks) {
   for (let at = blocks.length - 2; at >= 0; at--) {
     const block = blocks[at], from = Math.max(blocks[at + 1].timestamp, block.timestamp - LONGEST_SPAN_S);
     const one = spans.at(-1);
-    if (one && (one.to === block.timestamp || from === block.timestamp)) { // both have the same timestamp
+    if (one && (one.to === block.timestamp || from === block.timestamp)) { // two adjacent blocks have the same timestamp, so they share a span
       one.blocks++;
       one.txs += block.txs;
       one.gas += block.gasUsed;

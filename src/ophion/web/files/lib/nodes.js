@@ -62,7 +62,7 @@ export async function validators() {
 
 let isLooking = false, hurry = null;
 
-/** Poll while at least one view subscribes. */
+/** Poll the status of all nodes while at least one view subscribes. */
 export async function watchNodes() {
   if (isLooking) return;
   isLooking = true;
@@ -76,7 +76,7 @@ export async function watchNodes() {
   isLooking = false;
 }
 
-/** Poll now. */
+/** Poll the nodes now instead of at the next interval. */
 export const lookSoon = () => hurry?.();
 
 async function look() {

@@ -36,7 +36,7 @@ export async function show(root, [given = ""]) {
       const [now, next] = await Promise.all([call("eth_getBalance", [address, "latest"]), call("eth_getTransactionCount", [address, "latest"])]);
       say(holds, ether(now));
       say(sent, count(toNumber(next)));
-    } catch { /* the next change retries */ }
+    } catch { /* ignore the error: the next block repeats the request */ }
     setTimeout(() => { isBusy = false; }, 1500);
   });
 }

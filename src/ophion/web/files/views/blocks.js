@@ -25,7 +25,7 @@ export async function show(root, [wanted]) {
     shown = live.head.number;
     try {
       await page(body, foot, shown, true);
-    } catch { /* the next head retries */ }
+    } catch { /* ignore the error: the next block repeats the request */ }
     isBusy = false;
   });
 }

@@ -38,7 +38,7 @@ export async function show(root) {
   const ends = [onChange(draw), onNodes(draw)];
   watchNodes();
   await draw();
-  // redrawn often, because the phases of a round are shorter than the block period
+  // redraw the round often, because its phases are shorter than the block period
   const clock = setInterval(() => { if (!document.hidden && !isBusy) drawRound(round).catch(() => null); }, ROUND_MS);
   return () => {
     clearInterval(clock);

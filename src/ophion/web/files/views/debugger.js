@@ -74,7 +74,7 @@ class Stepper {
     this.show(0);
   }
 
-  /** Return the next step at this depth or above it. */
+  /** Return the next step at this call depth or in an outer call. */
   find(depth) {
     const found = this.steps.findIndex((step, at) => at > this.at && step.depth <= depth);
     return found < 0 ? this.steps.length - 1 : found;

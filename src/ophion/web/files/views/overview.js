@@ -67,7 +67,7 @@ export function show(root) {
       const found = await Promise.all(places.map((place) => call("eth_getTransactionByBlockHashAndIndex", place)));
       if (listed === wanted) put(transactions, transactionTable(found.filter(Boolean)));
     } catch {
-      listed = null; // read the list again at the next block
+      listed = null; // after an error, read the transactions again at the next block
     }
   };
   const nodes = () => {
