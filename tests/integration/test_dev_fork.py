@@ -185,3 +185,10 @@ def test_a_fork_address_that_is_away_is_one_clear_error(tmp_path: Path) -> None:
     said = refusal("dev", *given)
     assert "source of the fork does not answer, trying again source=127.0.0.1:9 reason=Connection refused" in said
     assert "The source of the fork, http://127.0.0.1:9, does not answer" in said
+
+
+def test_a_reset_to_a_closed_port_is_one_error_after_few_attempts(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil", "--fork-cache-path=" + str(tmp_path)) as (node, _):
+        asked = node.answer("anvil_reset", {"forking": {"jsonRpcUrl": "http://127.0.0.1:9"}})
+        assert "The source of the fork, http://127.0.0.1:9, does not answer (Connection refused)" in str(asked["error"])
+        assert node.ask("eth_blockNumber") == "0x0"

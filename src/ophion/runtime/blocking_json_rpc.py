@@ -26,6 +26,11 @@ MAX_REPLY_BYTES: Final = 512 * 2**20
 MAX_REPLY_TIMEOUTS: Final = 10
 """A whole response may take this many times the timeout of one read."""
 MAX_BATCH_CALLS: Final = 500
+CONNECT_TIMEOUT_S: Final = 5.0
+MAX_UNREACHABLE_S: Final = 3.0
+"""How long a request is repeated while no connection can be opened, which is often a wrong address. A busy server is
+retried for longer.
+"""
 _MAX_MESSAGE_CHARS: Final = 500
 _MAX_BACKOFF_S: Final = 10.0
 _REFUSED_STATUS: Final = (401, 403)
@@ -70,6 +75,10 @@ class _TryLater(Exception):
     def __init__(self, why: str, status: int | None = None) -> None:
         super().__init__(why)
         self.status = status
+
+
+class _Unreachable(_TryLater):
+    """Raised when no connection can be opened."""
 
 
 class JsonRpcClient:
@@ -180,15 +189,21 @@ class JsonRpcClient:
     def _post(self, message: Any) -> Any:
         """Send one request, with retries, and return the decoded reply."""
         body = orjson.dumps(message, self._encode)
-        wait_s = self._retry.backoff_s
+        wait_s, unreachable_s = self._retry.backoff_s, 0.0
         for attempt in range(self._retry.count + 1):
+            started_at = time.monotonic()
             try:
                 return self._attempt(body)
             except (_TryLater, OSError, http.client.HTTPException) as error:
-                if attempt == self._retry.count or self.is_closed:
+                pause_s = wait_s
+                if isinstance(error, _Unreachable):
+                    unreachable_s += time.monotonic() - started_at
+                    pause_s = min(wait_s, MAX_UNREACHABLE_S - unreachable_s)
+                    unreachable_s += pause_s
+                if attempt == self._retry.count or self.is_closed or pause_s < 0:
                     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
                     raise NoAnswer(self.address, escape_line(why), getattr(error, "status", None)) from None
-            self._sleep(wait_s)
+            self._sleep(pause_s)
             wait_s = min(2 * wait_s, _MAX_BACKOFF_S)
         raise AssertionError("the last attempt returns or raises")
 
@@ -214,6 +229,8 @@ class JsonRpcClient:
             connection = self._idle.pop() if self._idle else self._connection()
             is_reused = connection.sock is not None
             try:
+                if not is_reused:
+                    self._connect(connection)
                 connection.request("POST", self._target, body, self._headers)
                 with connection.getresponse() as response:
                     content = response.read(MAX_REPLY_BYTES + 1)
@@ -229,6 +246,14 @@ class JsonRpcClient:
                 raise NoAnswer(self.address, f"the response has more than {MAX_REPLY_BYTES} bytes")
             self._idle.append(connection)
             return response.status, response.reason, content
+
+    def _connect(self, connection: http.client.HTTPConnection) -> None:
+        connection.timeout = min(self._timeout_s, CONNECT_TIMEOUT_S)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise _Unreachable(error.strerror or str(error)) from error
+        connection.sock.settimeout(self._timeout_s)
 
     def _connection(self) -> http.client.HTTPConnection:
         parts = self._parts

@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from ophion.errors import CommandError
 from ophion.runtime import blocking_json_rpc
-from ophion.runtime.blocking_json_rpc import Failure, JsonRpcClient, NoAnswer, RetryPolicy
+from ophion.runtime.blocking_json_rpc import MAX_UNREACHABLE_S, Failure, JsonRpcClient, NoAnswer, RetryPolicy
 
 
 class Server(ThreadingHTTPServer):
@@ -178,6 +179,33 @@ def test_failed_requests_are_repeated_with_growing_waits(server: Server) -> None
     with pytest.raises(NoAnswer, match="rate limit"):
         client.call("eth_a")
     assert waits == []
+
+
+@pytest.mark.parametrize(
+    ("host", "why"), [("127.0.0.1", "Connection refused"), ("no-such-host.invalid", "not known|resolution")]
+)
+def test_a_host_without_connections_is_retried_for_a_few_seconds_only(host: str, why: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    waits: list[float] = []
+    client = JsonRpcClient(f"http://{host}:{port}", retry=RetryPolicy(50, 0.5), sleep=waits.append)
+    with pytest.raises(NoAnswer, match=why):
+        client.call("eth_a")
+    assert sum(waits) <= MAX_UNREACHABLE_S
+
+
+def test_a_host_that_comes_back_soon_is_used() -> None:
+    with Server() as server, ExitStack() as stack:
+        port = server.server_port
+        server.socket.close()
+
+        def start(_: float) -> None:
+            server.socket = socket.create_server(("127.0.0.1", port))
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+            stack.callback(server.shutdown)
+
+        client = JsonRpcClient(f"http://127.0.0.1:{port}", retry=RetryPolicy(1, 0.5), sleep=start)
+        assert client.call("eth_a") == ["eth_a", []]
 
 
 def test_errors_do_not_show_the_secret_part_of_the_url(server: Server) -> None:
