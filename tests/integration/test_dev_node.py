@@ -215,6 +215,17 @@ def test_options_of_anvil_are_understood(tmp_path: Path) -> None:
         assert node.balance(OTHER) == 0x55
 
 
+def test_a_state_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with dev(tmp_path / "data", f"--dump-state={folder}") as (_, process):
+        process.stop()
+    assert f"cannot write the state file path={folder} reason=Is a directory" in process.output()
+    said = refusal("dev", f"--data-path={tmp_path / 'other'}", *QUIET, "--rpc-http-port=0", f"--config-out={folder}")
+    assert f"--config-out: {folder}: Is a directory" in said
+    assert "Traceback" not in said
+
+
 def test_the_preset_of_hardhat(tmp_path: Path) -> None:
     with dev(tmp_path / "data", "--preset=hardhat") as (node, _):
         assert node.ask("web3_clientVersion").startswith("HardhatNetwork/")

@@ -50,6 +50,7 @@ ELSEWHERE = {
     "dev/cheat_codes.py": "tests/integration/test_dev_node.py",
     "dev/execution_observer.py": "a protocol and a record; tests/integration/test_dev_node.py tests the observer",
     "node/dev_core.py": "tests/integration/test_dev_node.py",
+    "node/dev_files.py": "tests/integration/test_dev_node.py",
     "node/dev_genesis.py": "tests/integration/test_dev_node.py",
     "node/dev_options.py": "tests/integration/test_dev_node.py",
     "rpc/methods/dev_accounts.py": "tests/clients/test_anvil_differential.py",

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import orjson
 
 from ophion.chain.block_builder import Builder
 from ophion.chain.block_environment import chain_rules
@@ -15,32 +10,26 @@ from ophion.chain.chain import Chain
 from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.queries import Queries
-from ophion.chainspec.dev_network import MNEMONIC
 from ophion.chainspec.spec import ChainSpec
 from ophion.dev.cheat_codes import DevNode, Identity
 from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
 from ophion.dev.head_control import restore_edit
 from ophion.dev.sealer import DevSealer
-from ophion.dev.state_dump import BadStateFile, dump, load, unpacked
-from ophion.errors import ConfigError
 from ophion.node.core_config import CoreConfig
 from ophion.node.dev_options import DevOrder, DevPreset
 from ophion.pool.pool import TxPool
-from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler, MinerSettings
 from ophion.producer.mining_control import MiningControl
 from ophion.producer.pow_miner import WorkPackages
 from ophion.runtime.clock import Clock, Entropy
-from ophion.runtime.operator_files import content_of
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.dev.fork.remote_state import Fork
 
 _SUGGESTED_TIP = 1_000_000_000
-_MAX_STATE_BYTES = 1024 * 1024 * 1024
 
 
 class DevBuild:
@@ -100,51 +89,3 @@ class DevBuild:
         node.fork, node.base_root, node.balances = self.fork, self.base_root, self._balances
         packages = WorkPackages(assembler, lanes.read)
         return MiningControl(settings, floor, sealer, packages, None, self.engine.name), node
-
-
-class DevFiles:
-    """A service that loads and saves the state file of a development node, and writes a file of keys for tools."""
-
-    name = "development files"
-
-    def __init__(self, config: CoreConfig, node: DevNode, chain_id: int) -> None:
-        self._config = config
-        self._node = node
-        self._chain_id = chain_id
-
-    async def run(self, ready: Callable[[], None]) -> None:
-        """Read the state file at start and write it at stop. An unreadable file stops the node."""
-        dev = self._config.dev
-        if dev.load_state is not None:
-            await self._load(dev.load_state)
-        if dev.config_out is not None:
-            dev.config_out.write_bytes(orjson.dumps(self._keys(), option=orjson.OPT_INDENT_2))
-        ready()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            if dev.dump_state is not None:
-                dev.dump_state.write_bytes(orjson.dumps(dump(self._node)))
-
-    async def _load(self, path: Path) -> None:
-        try:
-            await load(self._node, unpacked(content_of(path, _MAX_STATE_BYTES)))
-        except OSError as error:
-            raise ConfigError(f"--load-state: {path}: {error.strerror}") from error
-        except ValueError as error:
-            raise ConfigError(f"--load-state: {path}: {error}") from error
-        except BadStateFile as error:
-            raise ConfigError(f"--load-state: {path}: {error.message}") from error
-
-    def _keys(self) -> dict[str, object]:
-        """Return accounts, keys and chain settings, in the format of Anvil's `--config-out` file."""
-        config, header = self._config, self._node.chain.genesis.header
-        return {
-            "available_accounts": [data(account.address) for account in config.accounts],
-            "private_keys": [data(account.private_key) for account in config.accounts],
-            "wallet": {"mnemonic": config.dev.mnemonic or MNEMONIC, "derivation_path": config.dev.derivation_path},
-            "base_fee": hex(header.base_fee_per_gas or 0),
-            "gas_limit": hex(header.gas_limit),
-            "genesis_timestamp": hex(header.timestamp),
-            "chain_id": self._chain_id,
-        }

@@ -142,7 +142,7 @@ def _dev_files(config: NodeConfig, core: Core) -> tuple[Service, ...]:
     files = (config.dev.load_state, config.dev.dump_state, config.dev.config_out)
     if core.dev is None or not any(files):
         return ()
-    from ophion.node.dev_core import DevFiles
+    from ophion.node.dev_files import DevFiles
 
     return (DevFiles(config, core.dev, core.chain.spec.chain_id),)
 

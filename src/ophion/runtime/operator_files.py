@@ -78,8 +78,8 @@ def refuse_unusual(path: Path) -> None:
         raise NotRegularFile(f"more than {MAX_BYTES} bytes")
 
 
-def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a small file atomically and durably. Raises `OSError`."""
+def write_whole(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """Write a file atomically and durably. Raises `OSError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # choose the name here, because `tempfile` imports many modules that a node does not need
     temporary = path.parent / f".{path.name}.{SystemEntropy().token(8).hex()}"
@@ -87,7 +87,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
     try:
         with open(descriptor, "wb") as file:  # write bytes, so that line ends do not change
             os.fchmod(file.fileno(), mode)
-            file.write(text.encode())
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -96,6 +96,21 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
             os.unlink(temporary)
         raise
     force_directory(path.parent)
+
+
+def rewrite(path: Path, content: bytes) -> None:
+    """Write a file as `write_whole` does, through symbolic links and with the mode that the file has. A device or a pipe
+    is written directly. Raises `OSError`.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        write_whole(Path(os.path.realpath(path)), content)
+        return
+    if stat.S_ISREG(found.st_mode):
+        write_whole(Path(os.path.realpath(path)), content, stat.S_IMODE(found.st_mode))
+    else:
+        path.write_bytes(content)
 
 
 def open_private(path: str, flags: int) -> int:

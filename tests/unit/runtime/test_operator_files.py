@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from ophion.runtime import operator_files
-from ophion.runtime.operator_files import MAX_BYTES, NotRegularFile, content_of, refuse_unusual, table_of
+from ophion.runtime.operator_files import MAX_BYTES, NotRegularFile, content_of, refuse_unusual, rewrite, table_of
 
 
 def file_of(tmp_path: Path, content: bytes) -> Path:
@@ -149,3 +153,45 @@ def test_long_values_and_many_keys_are_no_mistake(tmp_path: Path) -> None:
     found = table_of(file_of(tmp_path, "\n".join(lines).encode()))
     assert len(found["bootnodes"]) == 200
     assert len(found) == 10_003
+
+
+KILLED_WHILE_WRITING = """
+import os, pathlib, sys
+from ophion.runtime.operator_files import rewrite
+os.fsync = lambda descriptor: os.kill(os.getpid(), 9)
+rewrite(pathlib.Path(sys.argv[1]), b"new")
+"""
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_the_old_file(tmp_path: Path) -> None:
+    path = file_of(tmp_path, b"old")
+    ran = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, str(path)], check=False)
+    assert ran.returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
+
+
+def test_a_rewritten_file_keeps_its_mode_and_its_links(tmp_path: Path) -> None:
+    path, link = file_of(tmp_path, b"old"), tmp_path / "link"
+    link.symlink_to(path)
+    path.chmod(0o600)
+    rewrite(link, b"new")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert sorted(tmp_path.iterdir()) == [path, link]
+
+
+def test_a_file_that_cannot_be_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = file_of(tmp_path, b"old")
+    monkeypatch.setattr(operator_files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        rewrite(path, b"new")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
+
+
+def test_a_device_is_written_and_not_replaced() -> None:
+    rewrite(Path(os.devnull), b"new")
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)

@@ -10,6 +10,7 @@ because it may contain an API key. With its first request, `Fork` checks that a 
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +39,7 @@ class ForkCache:
         with self._lock:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self._path.open("ab")
+                self._file = _appending(self._path)
             self._file.write(text)
             self._file.flush()
 
@@ -65,8 +66,18 @@ def keep_point(folder: Path, url: str, number: int, chain_id: int, block: dict[s
     if block is not None:
         record["block"] = block
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _POINTS).open("ab") as file:
+    with _appending(folder / _POINTS) as file:
         file.write(orjson.dumps(record) + b"\n")
+
+
+def _appending(path: Path) -> BinaryIO:
+    """Open a file to append records. A line that a crash has truncated is ended first."""
+    file = path.open("a+b")
+    if file.tell():
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+    return file
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:

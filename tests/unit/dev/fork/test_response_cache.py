@@ -19,6 +19,10 @@ def test_records_survive_and_a_line_cut_off_by_a_crash_is_ignored(tmp_path: Path
         broken.write(b'{"codes": ["0x')
     assert list(ForkCache(tmp_path, 7, HASH).records()) == [{"codes": ["0x00"]}, {"hashes": {"1": "0x22"}}]
     assert list(ForkCache(tmp_path, 8, HASH).records()) == []
+    again = ForkCache(tmp_path, 7, HASH)
+    again.add({"codes": ["0x01"]})
+    again.close()
+    assert list(again.records())[-1] == {"codes": ["0x01"]}
 
 
 def test_points_are_kept_by_source_and_number_without_the_address(tmp_path: Path) -> None:
