@@ -99,8 +99,8 @@ def write_whole(path: Path, content: str | bytes, mode: int = 0o644) -> None:
 
 
 def rewrite(path: Path, content: bytes) -> None:
-    """Write a file as `write_whole` does, through symbolic links and with the mode that the file has. A device or a pipe
-    is written directly. Raises `OSError`.
+    """Write a file as `write_whole` does. A symbolic link is followed, and an existing file keeps its mode. A device or
+    a pipe is written directly. Raises `OSError`.
     """
     try:
         found = path.stat()
