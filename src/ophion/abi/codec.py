@@ -10,6 +10,7 @@ import re
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from keyword import iskeyword
+from operator import index
 from typing import Any
 
 from ophion.abi.addresses import address_bytes, checksum_address, shortened
@@ -77,7 +78,7 @@ def _unsigned(name: str, bits: int) -> Codec:
         if type(value) is not int:
             value = _as_integer(value, name)
         if not 0 <= value < bound:
-            raise AbiError(f"{value} is not a {name}")
+            raise AbiError(f"{shortened(value)} is not a {name}")
         encoded: bytes = value.to_bytes(WORD_BYTES, "big")
         return encoded
 
@@ -97,7 +98,7 @@ def _signed(name: str, bits: int) -> Codec:
         if type(value) is not int:
             value = _as_integer(value, name)
         if not -bound <= value < bound:
-            raise AbiError(f"{value} is not an {name}")
+            raise AbiError(f"{shortened(value)} is not an {name}")
         encoded: bytes = value.to_bytes(WORD_BYTES, "big", signed=True)
         return encoded
 
@@ -110,9 +111,12 @@ def _signed(name: str, bits: int) -> Codec:
     return Codec(name, encode, decode)
 
 
-def _as_integer(value: object, name: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)
+def _as_integer(value: Any, name: str) -> int:
+    if not isinstance(value, bool):
+        try:
+            return index(value)
+        except TypeError:
+            pass
     raise AbiError(f"{shortened(value)} is not a number, which {name} needs")
 
 
@@ -190,7 +194,10 @@ def _decode_bytes(data: bytes, offset: int) -> bytes:
 def _encode_string(value: Any) -> bytes:
     if not isinstance(value, str):
         raise AbiError(f"{shortened(value)} is not text, which string needs")
-    return _with_length(value.encode())
+    try:
+        return _with_length(value.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        raise AbiError(f"{shortened(value)} has characters that UTF-8 cannot encode") from None
 
 
 def _decode_string(data: bytes, offset: int) -> str:

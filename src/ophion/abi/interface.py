@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from ophion.abi.addresses import shortened
 from ophion.abi.codec import Codec, tuple_codec
-from ophion.abi.type_parser import declared_type, parse_type, split_types
+from ophion.abi.type_parser import MAX_DEPTH, declared_type, parse_type, split_types
 from ophion.errors import AbiError
 from ophion.native.crypto import keccak256
 from ophion.primitives.hexcodec import data as hex_text
@@ -32,9 +33,9 @@ class Parameters:
 
     __slots__ = ("codec", "codecs", "names")
 
-    def __init__(
-        self, entries: Sequence[Mapping[str, Any]], type_name: str = "", has_raw_addresses: bool = False
-    ) -> None:
+    def __init__(self, entries: Sequence[Any], type_name: str = "", has_raw_addresses: bool = False) -> None:
+        if not isinstance(entries, list | tuple) or not all(isinstance(one, Mapping) for one in entries):
+            raise AbiError(f"the parameters of an ABI are a list of objects, not {shortened(entries)}")
         self.names = [str(one.get("name") or "") for one in entries]
         self.codecs = [declared_type(one, has_raw_addresses) for one in entries]
         self.codec = tuple_codec(self.codecs, self.names, type_name)
@@ -43,20 +44,31 @@ class Parameters:
         return len(self.codecs)
 
     def bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
-        """Return positional and named arguments in declared order. Raises `TypeError` for missing or unknown
-        arguments.
-        """
+        """Return positional and named arguments in declared order. Raises `AbiError` if one is missing or unknown."""
         if not named:
             if len(args) != len(self.codecs):
-                raise TypeError(f"{len(self.codecs)} arguments are expected, not {len(args)}: {self.codec.name}")
+                raise self._wrong_count(len(args))
             return args
+        if len(args) > len(self.codecs):
+            raise self._wrong_count(len(args) + len(named))
         values = dict(zip(self.names, args, strict=False))
         unknown = [one for one in named if one not in self.names or one in values]
         values.update(named)
         missing = [one for one in self.names if one not in values]
         if unknown or missing:
-            raise TypeError(f"unknown arguments: {unknown}, missing arguments: {missing}")
+            found = [
+                f"{what}: {', '.join(which)}" for what, which in (("unknown", unknown), ("missing", missing)) if which
+            ]
+            raise AbiError(f"{'; '.join(found)}. Arguments: ({', '.join(self._declared())})")
         return [values[one] for one in self.names]
+
+    def _wrong_count(self, given: int) -> AbiError:
+        count = len(self.codecs)
+        expected = "1 argument is" if count == 1 else f"{count} arguments are"
+        return AbiError(f"{expected} expected, not {given}: ({', '.join(self._declared())})")
+
+    def _declared(self) -> list[str]:
+        return [f"{codec.name} {name}".rstrip() for codec, name in zip(self.codecs, self.names, strict=True)]
 
     def encode(self, values: Sequence[Any]) -> bytes:
         """Encode values. If a value does not fit its type, the `AbiError` names the argument."""
@@ -166,7 +178,10 @@ class Abi:
         """Return an interface from ABI entries, or from signatures such as `f(uint256) view returns (bool)`."""
         if isinstance(source, Abi):
             return source
-        return cls([signature_entry(one) if isinstance(one, str) else one for one in source])
+        if isinstance(source, str | bytes | Mapping) or not isinstance(source, Iterable):
+            hint = " Pass the member 'abi' of the artifact." if isinstance(source, Mapping) and "abi" in source else ""
+            raise AbiError(f"an ABI is a list of entries or of signatures, not {shortened(source)}.{hint}")
+        return cls([_entry(one) for one in source])
 
     @cached_property
     def functions(self) -> dict[str, list[Function]]:
@@ -282,6 +297,14 @@ def decode_error(data: bytes, known: Iterable[Abi] = ()) -> DecodedError:
     return DecodedError(data, None, {})
 
 
+def _entry(source: object) -> Mapping[str, Any]:
+    if isinstance(source, str):
+        return signature_entry(source)
+    if not isinstance(source, Mapping):
+        raise AbiError(f"{shortened(source)} is neither an entry of an ABI nor a signature")
+    return source
+
+
 def signature_entry(text: str) -> dict[str, Any]:
     """Return the ABI entry of a signature, such as `function balanceOf(address owner) view returns (uint256)`."""
     kind, words = "function", text.strip().rstrip(";")
@@ -313,12 +336,14 @@ def _until_closed(text: str, whole: str) -> tuple[list[str], str]:
     raise AbiError(f"'{whole}' does not close all its brackets")
 
 
-def _parameter(text: str) -> dict[str, Any]:
+def _parameter(text: str, depth: int = 0) -> dict[str, Any]:
+    if depth > MAX_DEPTH:
+        raise AbiError(f"types nest more than {MAX_DEPTH} deep")
     text = text.strip()
     if text.startswith("("):
         end = text.rindex(")")
         suffix, _, name = text[end + 1 :].strip().partition(" ")
-        components = [_parameter(one) for one in split_types(text[1:end])]
+        components = [_parameter(one, depth + 1) for one in split_types(text[1:end])]
         if suffix and not suffix.startswith("["):
             suffix, name = "", suffix
         return {"type": f"tuple{suffix}", "components": components, "name": name.strip()}

@@ -16,7 +16,7 @@ from typing import Any
 from ophion.abi.codec import Codec, array_codec, elementary_codec, tuple_codec
 from ophion.errors import AbiError
 
-_MAX_DEPTH = 32
+MAX_DEPTH = 32
 _ARRAY = re.compile(r"^(.*)\[(\d*)\]$", re.DOTALL)
 
 
@@ -30,8 +30,8 @@ def parse_type(name: str, has_raw_addresses: bool = False) -> Codec:
 
 
 def _parsed(name: str, has_raw_addresses: bool, depth: int) -> Codec:
-    if depth > _MAX_DEPTH:
-        raise AbiError(f"types nest more than {_MAX_DEPTH} deep")
+    if depth > MAX_DEPTH:
+        raise AbiError(f"types nest more than {MAX_DEPTH} deep")
     if (found := _ARRAY.match(name)) is not None:
         return array_codec(_parsed(found[1], has_raw_addresses, depth + 1), int(found[2]) if found[2] else None)
     if name.startswith("(") and name.endswith(")"):
@@ -56,8 +56,8 @@ def split_types(text: str) -> list[str]:
 
 def declared_type(entry: Mapping[str, Any], has_raw_addresses: bool = False, depth: int = 0) -> Codec:
     """Return the codec of an ABI entry with `type` and, for tuples, `components`."""
-    if depth > _MAX_DEPTH:
-        raise AbiError(f"types nest more than {_MAX_DEPTH} deep")
+    if depth > MAX_DEPTH:
+        raise AbiError(f"types nest more than {MAX_DEPTH} deep")
     name = str(entry.get("type", ""))
     if not name.startswith("tuple"):
         return parse_type(name, has_raw_addresses)

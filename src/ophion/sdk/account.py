@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ophion.abi.addresses import address_bytes, checksum_address
+from ophion.abi.addresses import checksum_address
+from ophion.sdk import arguments
+from ophion.sdk.errors import ArgumentError
 
 if TYPE_CHECKING:
     from ophion.sdk.chain import Chain
@@ -64,6 +66,8 @@ class Account(str):
 
     def transfer(self, to: Any, value: int, data: bytes = b"", **options: Any) -> Receipt:
         """Send wei to an account."""
+        if to is None:
+            raise ArgumentError("to: None is not an address. `chain.send(data=...)` creates a contract.")
         return self._chain.send(to, data, value=value, sender=self, **options)
 
     def __repr__(self) -> str:
@@ -90,6 +94,6 @@ class Account(str):
         return table("Account", {"address": self.address, "balance": f"{self.balance} wei", "nonce": self.nonce})
 
 
-def raw_address(value: Any) -> bytes:
-    """Return the bytes of an account, an address or a contract."""
-    return value.raw if isinstance(value, Account) else address_bytes(value)
+def raw_address(value: Any, name: str = "address") -> bytes:
+    """Return the bytes of an account, an address or a contract. `name` is the argument that errors name."""
+    return value.raw if isinstance(value, Account) else arguments.address(name, value)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from ophion.sdk import arguments
 from ophion.sdk.account import Account, raw_address
 from ophion.sdk.backend import AccountEdit, Backend, Block
 
 if TYPE_CHECKING:
     from ophion.sdk.chain import Chain
-
-_WORD_BYTES = 32
 
 
 class AccountAccess:
@@ -39,13 +38,13 @@ class AccountAccess:
 
     @default_account.setter
     def default_account(self, account: Any) -> None:
-        self._default = raw_address(account)
+        self._default = raw_address(account, "default_account")
 
     def sender_of(self, sender: Any) -> bytes:
         """Return the address of a sender; None means the default account."""
         if sender is None:
             return self._default if self._default is not None else self.default_account.raw
-        return raw_address(sender)
+        return raw_address(sender, "sender")
 
     def impersonate(self, address: Any) -> Account:
         """Let an account send transactions without its key."""
@@ -59,41 +58,41 @@ class AccountAccess:
 
     def balance(self, account: Any, block: Block = None) -> int:
         """Return the balance of an account in wei."""
-        return self.backend.balance(raw_address(account), block)
+        return self.backend.balance(raw_address(account, "account"), block if block is None else arguments.block(block))
 
     def nonce(self, account: Any, block: Block = None) -> int:
         """Return the number of transactions that an account has sent."""
-        return self.backend.nonce(raw_address(account), block)
+        return self.backend.nonce(raw_address(account, "account"), block if block is None else arguments.block(block))
 
     def code(self, account: Any, block: Block = None) -> bytes:
         """Return the code of a contract."""
-        return self.backend.code(raw_address(account), block)
+        return self.backend.code(raw_address(account, "account"), block if block is None else arguments.block(block))
 
     def storage(self, account: Any, slot: int | bytes, block: Block = None) -> bytes:
         """Return a storage slot as 32 bytes."""
-        return self.backend.storage(raw_address(account), _word(slot), block)
+        return self.backend.storage(
+            raw_address(account, "account"), arguments.word("slot", slot), arguments.block(block)
+        )
 
     def set_balance(self, account: Any, wei: int) -> None:
         """Set the balance of an account in wei."""
-        self.backend.edit(AccountEdit(raw_address(account), balance=wei))
+        self.backend.edit(AccountEdit(raw_address(account, "account"), balance=arguments.wei("wei", wei)))
 
     def set_nonce(self, account: Any, nonce: int) -> None:
         """Set the nonce of an account."""
-        self.backend.edit(AccountEdit(raw_address(account), nonce=nonce))
+        number = arguments.whole_number("nonce", nonce, arguments.UINT64)
+        self.backend.edit(AccountEdit(raw_address(account, "account"), nonce=number))
 
     def set_code(self, account: Any, code: bytes | str) -> None:
         """Set the code of an account; its storage stays."""
-        raw = bytes.fromhex(code.removeprefix("0x")) if isinstance(code, str) else bytes(code)
-        self.backend.edit(AccountEdit(raw_address(account), code=raw))
+        raw = arguments.byte_string("code", code)
+        self.backend.edit(AccountEdit(raw_address(account, "account"), code=raw))
 
     def set_storage(self, account: Any, slot: int | bytes, value: int | bytes) -> None:
         """Set a storage slot of an account."""
-        self.backend.edit(AccountEdit(raw_address(account), slots=[(_word(slot), _word(value))]))
+        change = arguments.word("slot", slot), arguments.word("value", value)
+        self.backend.edit(AccountEdit(raw_address(account, "account"), slots=[change]))
 
     @property
     def _own(self) -> Chain:
         return cast("Chain", self)
-
-
-def _word(value: int | bytes) -> bytes:
-    return value.to_bytes(_WORD_BYTES, "big") if isinstance(value, int) else bytes(value).rjust(_WORD_BYTES, b"\0")

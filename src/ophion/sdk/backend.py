@@ -106,8 +106,3 @@ class Backend(Protocol):
 def block_tag(block: Block) -> str:
     """Return the JSON-RPC block parameter for a block."""
     return "latest" if block is None else hex(block) if isinstance(block, int) else block
-
-
-def raw_data(data: bytes | str) -> bytes:
-    """Return call data, given as bytes or as hexadecimal text."""
-    return bytes.fromhex(data.removeprefix("0x")) if isinstance(data, str) else bytes(data)

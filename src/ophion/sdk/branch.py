@@ -36,6 +36,7 @@ from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 _DEADLINE_S = 30.0
 _PRIORITY_FEE = 1_000_000_000
+_HASH_DIGITS = 2 + 2 * 32
 
 
 class BranchBlock(UncommittedBlock):
@@ -63,12 +64,15 @@ class Branch:
         is_merged: bool,
         is_writable: bool,
         ask_parent: Callable[[str, Sequence[Any]], Any] | None = None,
+        check_parent: Callable[[], None] | None = None,
     ) -> None:
         self._chain = chain
         self._is_writable = is_writable
         self._is_merged = is_merged
         self._accounts = list(accounts)
         self._ask_parent = ask_parent
+        self._check_parent = check_parent
+        """Raises `ChainError` when the chain from which the branch starts is closed."""
         self._engine = DevEngine(chain.spec, equal_timestamps=False, is_merged=is_merged)
         self._rules = chain_rules(chain.spec, is_relaxed=True)
         self._lock = threading.RLock()
@@ -92,7 +96,9 @@ class Branch:
             header = self._chain.canonical(self._first)
         if header is None or number > position.header.number:
             raise ChainError(f"There is no block {block}; the latest is {position.header.number}.")
-        made = Branch(self._chain, header, self._accounts, self._is_merged, is_writable, self._ask_parent)
+        made = Branch(
+            self._chain, header, self._accounts, self._is_merged, is_writable, self._ask_parent, self._check_parent
+        )
         if number == position.header.number:
             made._position = replace(position, timestamp=None)
         elif number > self._first:
@@ -141,10 +147,12 @@ class Branch:
         return block_env(self._chain.spec, self._rules, fields, fields.coinbase, hashes, free)
 
     def _at(self, block: Block) -> tuple[HashedHeader, State]:
+        if self._check_parent is not None:
+            self._check_parent()
         position = self._position
         if block is None or block in ("latest", "pending"):
             return position.header, position.state
-        number = block if isinstance(block, int) else 0 if block == "earliest" else int(block, 16)
+        number = self._number(block)
         if number == position.header.number:
             return position.header, position.state
         if self._first < number < position.header.number:
@@ -156,6 +164,15 @@ class Branch:
         if header is None:
             raise ChainError(f"There is no block {block} on this branch; the latest is {position.header.number}.")
         return header, self._chain.state(header.header)
+
+    def _number(self, block: int | str) -> int:
+        if isinstance(block, int):
+            return block
+        if block == "earliest":
+            return 0
+        if not block.startswith("0x") or len(block) == _HASH_DIGITS:
+            raise ChainError(f"A branch has no block '{block}'. Use a number, 'latest' or 'earliest'.")
+        return int(block, 16)
 
     # --- transactions ---------------------------------------------------------------------------
 
@@ -236,6 +253,8 @@ class Branch:
         return b"".join(one for one in found if one is not None)
 
     def _check_writable(self) -> None:
+        if self._check_parent is not None:
+            self._check_parent()
         if not self._is_writable:
             raise ChainError("This view is read-only. Use chain.fork_at(block) for a branch that can be changed.")
 
@@ -251,7 +270,26 @@ class Branch:
             return hex(self.block_number())
         if self._ask_parent is None or self._position.blocks:
             raise ChainError(f"{method} is not available on a branch. Use the methods of the chain object.")
-        return self._ask_parent(method, params)
+        return self._ask_parent(method, self._up_to_here(method, params))
+
+    def _up_to_here(self, method: str, params: Sequence[Any]) -> Sequence[Any]:
+        """Return the parameters of a request for blocks or logs, without the blocks above this branch."""
+        if method == "eth_getBlockByNumber" and params:
+            return [self._limited(params[0]), *params[1:]]
+        if method == "eth_getLogs" and params and isinstance(params[0], Mapping) and "blockHash" not in params[0]:
+            return [{**params[0], "toBlock": self._limited(params[0].get("toBlock"), is_last=True)}]
+        return params
+
+    def _limited(self, block: Any, is_last: bool = False) -> Any:
+        latest = self.block_number()
+        if block in (None, "latest", "pending", "safe", "finalized"):
+            return hex(latest)
+        number = self._number(block) if isinstance(block, int | str) else 0
+        if number <= latest:
+            return block
+        if is_last:
+            return hex(latest)
+        raise ChainError(f"There is no block {number}; the latest is {latest}.")
 
     def _find(self, hash: str) -> BranchBlock | None:
         raw = bytes.fromhex(hash[2:])

@@ -19,20 +19,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ophion.abi.addresses import shortened
 from ophion.abi.artifact import Artifact
 from ophion.abi.interface import Abi, Function, decode_error
+from ophion.errors import AbiError, OphionError
 from ophion.primitives.hexcodec import data as hex_text
+from ophion.sdk import arguments
 from ophion.sdk.account import raw_address
-from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, block_tag, raw_data
+from ophion.sdk.backend import Backend, Block, CallResult, CallSpec, PlainResult, block_tag
 from ophion.sdk.block_access import BlockAccess
-from ophion.sdk.contract import Contract
+from ophion.sdk.contract import Contract, encoded_arguments
 from ophion.sdk.embedded_chain import DEFAULT_TIMESTAMP, embedded_node
 from ophion.sdk.embedded_node import EmbeddedNode
-from ophion.sdk.errors import ChainError, Reverted
+from ophion.sdk.errors import ArgumentError, ChainError, Reverted
 from ophion.sdk.receipt import Events, Receipt, decoded_event
 
 if TYPE_CHECKING:
@@ -84,19 +86,19 @@ class Chain(BlockAccess):
             raise ChainError("`block` is the block of a fork: give its source with fork=URL.")
         super().__init__(
             embedded_node(
-                path=None if path is None else Path(path),
+                path=None if path is None else arguments.file_path("path", path),
                 genesis=genesis,
-                chain_id=chain_id,
-                hardfork=hardfork,
-                accounts=accounts,
-                balance=balance,
-                timestamp=timestamp,
-                interval=block_interval,
-                mnemonic=mnemonic,
-                base_fee=base_fee,
-                gas_limit=gas_limit,
-                fork=fork,
-                fork_block=block,
+                chain_id=arguments.optional_number("chain_id", chain_id, first=1),
+                hardfork=arguments.text("hardfork", hardfork),
+                accounts=arguments.whole_number("accounts", accounts, arguments.MAX_ACCOUNTS),
+                balance=arguments.ether("balance", balance),
+                timestamp=arguments.whole_number("timestamp", timestamp, arguments.UINT64, " of seconds"),
+                interval=arguments.whole_number("block_interval", block_interval, arguments.MAX_INTERVAL_S),
+                mnemonic=arguments.text("mnemonic", mnemonic),
+                base_fee=arguments.optional_number("base_fee", base_fee),
+                gas_limit=arguments.optional_number("gas_limit", gas_limit),
+                fork=arguments.text("fork", fork),
+                fork_block=arguments.optional_number("block", block),
             )
             if backend is None
             else backend
@@ -115,7 +117,7 @@ class Chain(BlockAccess):
         # lazy import: few programs need this module
         from ophion.sdk.remote_node import RemoteNode
 
-        return cls(backend=RemoteNode(url))
+        return cls(backend=RemoteNode(arguments.url(url)))
 
     @classmethod
     def read(
@@ -132,7 +134,8 @@ class Chain(BlockAccess):
         """
         from ophion.sdk.stored_chain import stored_branch
 
-        return cls(backend=stored_branch(Path(path), genesis, at))
+        number = arguments.optional_number("at", at)
+        return cls(backend=stored_branch(arguments.file_path("path", path), genesis, number))
 
     # --- contracts ------------------------------------------------------------------------------
 
@@ -148,13 +151,17 @@ class Chain(BlockAccess):
         """Deploy a contract and return it. The artifact is the output of a compiler, or the path of a file with
         that output.
         """
+        if not isinstance(artifact, Artifact | Mapping):
+            artifact = arguments.file_path("artifact", artifact)
         compiled = Artifact.of(artifact)
         constructor = compiled.abi.constructor
-        data = compiled.bytecode + constructor.inputs.encode(constructor.inputs.bind(args, named))
+        data = compiled.bytecode + encoded_arguments(compiled.name, constructor, args, named)
+        value, gas, _ = arguments.transaction_options(value, gas, None)
         if not data:
             raise ChainError(f"{compiled.name} has no bytecode: an interface or abstract contract cannot be deployed")
         receipt = self.transact(CallSpec(self.sender_of(sender), None, data, value, gas), compiled.name, constructor)
         contract = self.contract(receipt.contract_address, compiled.abi, compiled.name)
+        contract.has_code = True
         contract.deployment = receipt
         receipt.contract = contract
         return contract
@@ -164,7 +171,10 @@ class Chain(BlockAccess):
         if isinstance(abi, Artifact):
             name, interface = abi.name, abi.abi
         else:
-            interface = Abi.of(abi)
+            try:
+                interface = Abi.of(abi)
+            except AbiError as error:
+                raise ArgumentError(f"abi: {error.message}") from None
         contract = Contract(self, address, interface, name)
         self._contracts[contract.raw] = (name, contract.abi)
         return contract
@@ -197,10 +207,9 @@ class Chain(BlockAccess):
 
         A transaction without a recipient creates a contract.
         """
-        spec = CallSpec(
-            self.sender_of(sender), None if to is None else raw_address(to), raw_data(data), value, gas, nonce
-        )
-        return self.transact(spec)
+        recipient = None if to is None else raw_address(to, "to")
+        options = arguments.transaction_options(value, gas, nonce)
+        return self.transact(CallSpec(self.sender_of(sender), recipient, arguments.byte_string("data", data), *options))
 
     def transact(self, spec: CallSpec, name: str = "", function: Function | None = None) -> Receipt:
         """Send a transaction; `name` and `function` are shown in errors and in the gas report."""
@@ -225,8 +234,10 @@ class Chain(BlockAccess):
         block: Block = None,
     ) -> bytes:
         """Run a call without a transaction and return its output."""
-        recipient = None if to is None else raw_address(to)
-        outcome = self.run_call(CallSpec(self.sender_of(sender), recipient, raw_data(data), value, gas), block)
+        recipient = None if to is None else raw_address(to, "to")
+        options = arguments.transaction_options(value, gas, None)
+        spec = CallSpec(self.sender_of(sender), recipient, arguments.byte_string("data", data), *options)
+        outcome = self.run_call(spec, arguments.block(block))
         if outcome.kind != "returned":
             raise self.call_error(outcome)
         return outcome.output
@@ -257,16 +268,20 @@ class Chain(BlockAccess):
 
     def decode_logs(self, logs: Sequence[Mapping[str, Any]]) -> Events:
         """Decode logs of JSON-RPC with the contracts that this object knows."""
-        return Events([decoded_event(one, self._contracts) for one in logs])
+        try:
+            return Events([decoded_event(one, self._contracts) for one in logs])
+        except (TypeError, LookupError, ValueError):
+            raise ArgumentError("logs: this is not a list of logs as eth_getLogs returns them.") from None
 
     def trace(self, transaction: Receipt | str | bytes) -> CallTree:
         """Run a mined transaction again and return its calls as a printable tree."""
         from ophion.sdk.call_tree import CallTree
 
-        found = transaction.hash if isinstance(transaction, Receipt) else transaction
-        text = "0x" + found.hex() if isinstance(found, bytes) else found
-        options = {"tracer": "callTracer", "tracerConfig": {"withLog": True}}
-        return CallTree(self.rpc("debug_traceTransaction", text, options), self.known_contract)
+        hash = arguments.transaction_hash(transaction)
+        frame = self.rpc("debug_traceTransaction", hash, {"tracer": "callTracer", "tracerConfig": {"withLog": True}})
+        if frame is None:
+            raise ChainError(f"There is no mined transaction {hash}.")
+        return CallTree(frame, self.known_contract)
 
     # --- time travel ----------------------------------------------------------------------------
 
@@ -285,13 +300,14 @@ class Chain(BlockAccess):
 
         if not isinstance(self.backend, EmbeddedNode | Branch):
             raise ChainError("A chain behind a URL has no branches. Chain.read(path) opens the database of a node.")
-        made = Chain(backend=self.backend.branch(block, is_writable))
+        number = arguments.optional_number("block", block)
+        made = Chain(backend=self.backend.branch(number, is_writable))
         made._contracts.update(self._contracts)
         return made
 
     def replay(
         self,
-        transaction: Receipt | str,
+        transaction: Receipt | str | bytes,
         *,
         code: Mapping[Any, bytes | str] | None = None,
         storage: Mapping[Any, Mapping[int, int]] | None = None,
@@ -301,17 +317,28 @@ class Chain(BlockAccess):
         """Run a mined transaction again with other code, storage, balances or gas, and show what differs."""
         from ophion.sdk.replay import replayed
 
-        return replayed(self, transaction, code or {}, storage or {}, balances or {}, gas)
+        hash = arguments.transaction_hash(transaction)
+        gas = arguments.optional_number("gas", gas)
+        codes, balances = arguments.mapping("code", code), arguments.mapping("balances", balances)
+        return replayed(self, hash, codes, arguments.mapping("storage", storage), balances, gas)
 
     def attach(self, contract: Contract) -> Contract:
         """Return a contract of another chain or branch as a contract of this chain, at the same address."""
+        if not isinstance(contract, Contract):
+            raise ArgumentError(f"contract: {shortened(contract)} is not a contract of a chain or a branch.")
         return self.contract(contract.address, contract.abi, contract.contract_name)
 
     # --- other interfaces -----------------------------------------------------------------------
 
     def rpc(self, method: str, *params: Any) -> Any:
         """Return the result of any JSON-RPC method of the node; raises `RpcError`."""
-        return self.backend.request(method, params)
+        try:
+            return self.backend.request(arguments.method_name(method), params)
+        except (TypeError, RecursionError) as error:
+            # a method answers wrong parameters with an RpcError, so these parameters have no form in JSON
+            if isinstance(error, OphionError):
+                raise
+            raise ArgumentError(f"{method}: the parameters cannot be written as JSON: {error}") from None
 
     @cached_property
     def web3(self) -> Web3:
@@ -331,7 +358,7 @@ class Chain(BlockAccess):
         """Serve JSON-RPC over HTTP and WebSocket to other programs. Port 0 selects a free port."""
         from ophion.sdk.http_server import ChainServer
 
-        return ChainServer(self.node, host, port)
+        return ChainServer(self.node, *arguments.listener(host, port))
 
     @property
     def node(self) -> EmbeddedNode:

@@ -8,14 +8,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ophion.abi.addresses import address_bytes, checksum_address
+from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import Abi, Function
 from ophion.errors import AbiError
-from ophion.sdk.backend import Block, CallSpec
+from ophion.sdk import arguments
+from ophion.sdk.account import raw_address
+from ophion.sdk.backend import Block, CallSpec, block_tag
+from ophion.sdk.errors import ArgumentError, OutputError, UnknownName
 from ophion.sdk.receipt import Events, Receipt
 
 if TYPE_CHECKING:
     from ophion.sdk.chain import Chain
+
+
+def encoded_arguments(contract: str, function: Function, args: tuple[Any, ...], named: dict[str, Any]) -> bytes:
+    """Encode arguments in their declared order. The `ArgumentError` names contract, function and argument."""
+    try:
+        return function.inputs.encode(function.inputs.bind(args, named))
+    except AbiError as error:
+        raise wrong_argument(contract, function, error) from None
+
+
+def wrong_argument(contract: str, function: Function, error: AbiError) -> ArgumentError:
+    """Return the error of an argument that does not fit a function."""
+    return ArgumentError(f"{contract}.{function.signature}: {error.message}")
 
 
 class ContractMethod:
@@ -44,7 +60,7 @@ class ContractMethod:
         function = self._select(args, named)
         if not function.is_view:
             if block is not None:
-                raise TypeError(f"{self.name} is a transaction: it has no block. Use .call(..., block=...)")
+                raise ArgumentError(f"{self.name} is a transaction: it has no block. Use .call(..., block=...)")
             return self._transact(function, args, named, sender, value, gas, nonce)
         return self._call(function, args, named, sender, value, gas, block)
 
@@ -74,13 +90,14 @@ class ContractMethod:
 
     def estimate_gas(self, *args: Any, sender: Any = None, value: int = 0, **named: Any) -> int:
         """Return a gas limit that is enough for a transaction."""
-        spec = CallSpec(self._chain.sender_of(sender), self._to, self.encode(*args, **named), value)
+        data, amount = self.encode(*args, **named), arguments.wei("value", value)
+        spec = CallSpec(self._chain.sender_of(sender), self._to, data, amount)
         return self._chain.backend.estimate_gas(spec)
 
     def encode(self, *args: Any, **named: Any) -> bytes:
         """Return the call data."""
         function = self._select(args, named)
-        return function.encode(function.inputs.bind(args, named))
+        return function.selector + encoded_arguments(self._contract.contract_name, function, args, named)
 
     @property
     def signature(self) -> str:
@@ -98,15 +115,26 @@ class ContractMethod:
         block: Block,
     ) -> Any:
         chain = self._chain
-        data = function.encode(function.inputs.bind(args, named))
+        try:
+            data = function.encode(function.inputs.bind(args, named))
+        except AbiError as error:
+            raise wrong_argument(self._contract.contract_name, function, error) from None
+        if type(value) is not int or value or gas is not None or block is not None:
+            value, gas, _ = arguments.transaction_options(value, gas, None)
+            block = arguments.block(block)
         spec = CallSpec(chain.sender_of(sender), self._to, data, value, gas)
         outcome = chain.backend.call(spec, block) if chain.coverage is None else chain.run_call(spec, block)
         if outcome.kind != "returned":
             raise chain.call_error(outcome, f"{self._contract.contract_name}.{self.name}")
         output = outcome.output
         if not output and function.outputs.codecs and not chain.backend.code(self._to, block):
-            raise AbiError(f"there is no contract at {self._contract.address}")
-        return function.decode_output(output)
+            raise OutputError(f"there is no contract at {self._contract.address}")
+        try:
+            return function.decode_output(output)
+        except AbiError as error:
+            raise OutputError(
+                f"{self._contract.contract_name}.{function.signature}: the result does not fit the ABI: {error.message}"
+            ) from None
 
     def _transact(
         self,
@@ -119,9 +147,14 @@ class ContractMethod:
         nonce: int | None,
     ) -> Receipt:
         chain = self._chain
-        data = function.encode(function.inputs.bind(args, named))
+        contract = self._contract
+        data = function.selector + encoded_arguments(contract.contract_name, function, args, named)
+        if type(value) is not int or value or gas is not None or nonce is not None:
+            value, gas, nonce = arguments.transaction_options(value, gas, nonce)
+        if not contract.has_code:
+            contract.check_code()
         spec = CallSpec(chain.sender_of(sender), self._to, data, value, gas, nonce)
-        return chain.transact(spec, self._contract.contract_name, function)
+        return chain.transact(spec, contract.contract_name, function)
 
     def _select(self, args: tuple[Any, ...], named: dict[str, Any]) -> Function:
         overloads = self._overloads
@@ -131,13 +164,13 @@ class ContractMethod:
         for one in overloads:
             try:
                 one.encode(one.inputs.bind(args, named))
-            except (AbiError, TypeError):
+            except AbiError:
                 continue
             fitting.append(one)
         if len(fitting) == 1:
             return fitting[0]
         wanted = "none takes" if not fitting else "several take"
-        raise AbiError(
+        raise ArgumentError(
             f"{self.name} is overloaded and {wanted} these arguments: choose one with"
             f" contract['{overloads[0].signature}'](...). There are: {self.signature}"
         )
@@ -151,7 +184,9 @@ class Contract:
 
     def __init__(self, chain: Chain, address: Any, abi: Abi, name: str = "Contract") -> None:
         self.chain = chain
-        self.raw = address_bytes(address)
+        self.raw = raw_address(address)
+        self.has_code = False
+        """Whether the address is known to have code."""
         self.address = checksum_address(self.raw)
         self.abi = abi
         self.contract_name = name
@@ -174,23 +209,42 @@ class Contract:
         overloads = self.__dict__["abi"].functions.get(name)
         if overloads is None:
             known = ", ".join(sorted(self.abi.functions)) or "none"
-            raise AttributeError(f"{self.contract_name} has no function '{name}'. Functions: {known}")
+            raise UnknownName(f"{self.contract_name} has no function '{name}'. Functions: {known}")
         return ContractMethod(self, name, overloads)
 
-    def __getitem__(self, signature: str) -> ContractMethod:
-        function = self.abi.function(signature)
+    def __getitem__(self, signature: Any) -> ContractMethod:
+        if not isinstance(signature, str):
+            raise ArgumentError(f"{self.contract_name}[...] takes the name or the signature of a function, as text.")
+        try:
+            function = self.abi.function(signature)
+        except AbiError as error:
+            raise UnknownName(f"{self.contract_name}: {error.message}") from None
         return ContractMethod(self, function.name, [function])
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self.abi.functions})
 
-    def events(self, name: str | None = None, from_block: int = 0, to_block: Block = None) -> Events:
+    def events(self, name: Any = None, from_block: Block = 0, to_block: Block = None) -> Events:
         """Return the events of this contract in a range of blocks."""
-        last = hex(to_block) if isinstance(to_block, int) else to_block or "latest"
-        criteria: dict[str, Any] = {"address": self.address, "fromBlock": hex(from_block), "toBlock": last}
+        first, last = arguments.block(from_block, "from_block"), arguments.block(to_block, "to_block")
+        criteria: dict[str, Any] = {
+            "address": self.address,
+            "fromBlock": block_tag(first),
+            "toBlock": block_tag(last),
+        }
         if name is not None:
-            criteria["topics"] = ["0x" + self.abi.events[name].topic.hex()]
+            event = self.abi.events.get(name) if isinstance(name, str) else None
+            if event is None:
+                known = ", ".join(sorted(self.abi.events)) or "none"
+                raise UnknownName(f"{self.contract_name} has no event {name!r}. Events: {known}")
+            criteria["topics"] = ["0x" + event.topic.hex()]
         return self.chain.decode_logs(self.chain.rpc("eth_getLogs", criteria))
+
+    def check_code(self) -> None:
+        """Raise `OutputError` if the address has no code. A pending transaction may still create it."""
+        if not self.chain.is_mining_paused and not self.chain.code(self):
+            raise OutputError(f"there is no contract at {self.address}, so a transaction would do nothing")
+        self.has_code = True
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Contract):

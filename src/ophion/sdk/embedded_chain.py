@@ -16,6 +16,7 @@ from ophion.node.dev_genesis import preset_genesis
 from ophion.node.dev_options import DevConfig, DevPreset
 from ophion.node.network import NetworkConfig
 from ophion.runtime.options import problems_of
+from ophion.sdk.arguments import file_path
 from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.embedded_core import ChainClock
 from ophion.sdk.embedded_node import EmbeddedNode
@@ -103,8 +104,9 @@ def own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: t
     if isinstance(source, Mapping):
         document: Any = dict(source)
     else:
+        path = file_path("genesis", source)
         try:
-            document = orjson.loads(Path(source).read_bytes())
+            document = orjson.loads(path.read_bytes())
         except OSError as error:
             raise ChainError(f"{source}: {error.strerror}") from None
         except orjson.JSONDecodeError as error:

@@ -266,7 +266,9 @@ class EmbeddedNode(EmbeddedCore):
         header = stored.canonical(number) if 0 <= number <= latest else None
         if header is None:
             raise ChainError(f"There is no block {block}; the latest is {latest}.")
-        return Branch(stored, header, self.accounts(), self.config.dev.is_merged, is_writable, self.request)
+        return Branch(
+            stored, header, self.accounts(), self.config.dev.is_merged, is_writable, self.request, self.runner.check
+        )
 
     def chain_id(self) -> int:
         self.runner.check()
@@ -283,6 +285,7 @@ class EmbeddedNode(EmbeddedCore):
         return max(int(self.dev.clock.now()), self._blocks.head.timestamp)
 
     def set_next_timestamp(self, timestamp: int) -> None:
+        self.runner.check()
         self.run(_synchronous(partial(self.dev.set_next_timestamp, timestamp)))
 
     def mine(self, count: int = 1, interval: int | None = None) -> None:
@@ -317,6 +320,7 @@ class EmbeddedNode(EmbeddedCore):
         return self.run(self.dev.revert(snapshot))
 
     def edit(self, change: AccountEdit) -> None:
+        self.runner.check()
         override = AccountOverride(
             address=change.address,
             balance=change.balance,
@@ -331,6 +335,7 @@ class EmbeddedNode(EmbeddedCore):
         (self.dev.impersonated.add if is_on else self.dev.impersonated.discard)(address)
 
     def set_automine(self, is_on: bool) -> None:
+        self.runner.check()
         self.run(_synchronous(partial(self.dev.set_automine, is_on)))
         self.run(self.dev.mine_pending())
 

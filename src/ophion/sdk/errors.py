@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ophion.abi.interface import DecodedError
-from ophion.errors import OphionError
+from ophion.errors import AbiError, OphionError
 from ophion.runtime.terminal_text import escape_line
 
 if TYPE_CHECKING:
@@ -14,6 +14,21 @@ if TYPE_CHECKING:
 
 class ChainError(OphionError):
     """Raised when the chain cannot do what the caller requests."""
+
+
+class ArgumentError(ChainError, AbiError, TypeError):
+    """Raised when an argument has the wrong type or value, is missing or unknown. Nothing is executed or sent.
+
+    It is a `TypeError` too, as for every Python function.
+    """
+
+
+class UnknownName(ChainError, AbiError, AttributeError, KeyError):
+    """Raised when a contract has no function or event of a name, or an event has no argument of a name."""
+
+
+class OutputError(ChainError, AbiError):
+    """Raised when the result of a call does not fit the ABI, or when there is no contract at the address."""
 
 
 class TransactionRefused(ChainError):

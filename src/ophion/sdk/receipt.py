@@ -10,7 +10,7 @@ from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import Abi
 from ophion.primitives.hexcodec import data as hex_text
 from ophion.sdk.backend import SentTransaction
-from ophion.sdk.errors import ChainError
+from ophion.sdk.errors import ChainError, UnknownName
 
 if TYPE_CHECKING:
     from ophion.sdk.call_tree import CallTree
@@ -37,10 +37,17 @@ class Event:
         try:
             return self.__dict__["args"][name]
         except KeyError:
-            raise AttributeError(f"the event {self.__dict__.get('name')} has no argument '{name}'") from None
+            raise self._unknown(name) from None
 
     def __getitem__(self, name: str) -> Any:
-        return self.args[name]
+        try:
+            return self.args[name]
+        except KeyError:
+            raise self._unknown(name) from None
+
+    def _unknown(self, name: str) -> UnknownName:
+        known = ", ".join(self.__dict__.get("args", ())) or "none"
+        return UnknownName(f"the event {self.__dict__.get('name')} has no argument '{name}'. Arguments: {known}")
 
     def __repr__(self) -> str:
         if self.name is None:

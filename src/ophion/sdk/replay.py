@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ophion.sdk import arguments
 from ophion.sdk.account import raw_address
 from ophion.sdk.backend import CallSpec
 from ophion.sdk.call_tree import CallTree
 from ophion.sdk.errors import ChainError
 from ophion.sdk.html import preformatted
-from ophion.sdk.receipt import Receipt
 
 if TYPE_CHECKING:
     from ophion.sdk.chain import Chain
@@ -50,14 +50,13 @@ class Replay(Struct, frozen=True):
 
 def replayed(
     chain: Chain,
-    transaction: Receipt | str,
+    hash: str,
     code: Mapping[Any, bytes | str],
     storage: Mapping[Any, Mapping[int, int]],
     balances: Mapping[Any, int],
     gas: int | None,
 ) -> Replay:
     """Run a mined transaction again on a branch that starts before its block."""
-    hash = transaction.hash if isinstance(transaction, Receipt) else transaction
     found: Mapping[str, Any] | None = chain.rpc("eth_getTransactionByHash", hash)
     if found is None or found["blockNumber"] is None:
         raise ChainError(f"There is no mined transaction {hash}.")
@@ -73,7 +72,7 @@ def replayed(
     for address, bytecode in code.items():
         branch.set_code(address, bytecode)
     for address, slots in storage.items():
-        for slot, value in slots.items():
+        for slot, value in arguments.mapping("storage", slots).items():
             branch.set_storage(address, slot, value)
     for address, wei in balances.items():
         branch.set_balance(address, wei)

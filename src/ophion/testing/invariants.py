@@ -10,7 +10,7 @@ calls, then by smaller arguments. The same seed repeats a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from random import Random
 from typing import Any
@@ -21,10 +21,11 @@ from ophion.abi.addresses import checksum_address
 from ophion.abi.codec import Codec
 from ophion.abi.interface import Function
 from ophion.errors import OphionError
+from ophion.sdk.arguments import UINT64, whole_number
 from ophion.sdk.backend import CallSpec
 from ophion.sdk.chain import Chain
 from ophion.sdk.contract import Contract
-from ophion.sdk.errors import Reverted, TransactionRefused
+from ophion.sdk.errors import ArgumentError, Reverted, TransactionRefused
 from ophion.sdk.sandbox import without_blocks
 
 Invariant = Callable[[], bool]
@@ -227,8 +228,27 @@ def check_invariants(
     a block of its own. This mode is slower; it is for contracts and invariants that depend on block number, time or
     fees.
     """
+    _check(targets, invariants, functions)
+    for name, value in (("runs", runs), ("depth", depth), ("seed", seed)):
+        whole_number(name, value, UINT64)
     with nullcontext() if has_blocks else without_blocks(chain):
         return _searched(chain, targets, invariants, runs, depth, seed, senders, functions)
+
+
+def _check(targets: Any, invariants: Any, functions: Any) -> None:
+    """Check the arguments of `check_invariants`."""
+    if not isinstance(targets, list | tuple) or not all(isinstance(one, Contract) for one in targets):
+        raise ArgumentError("targets: a list of contracts is expected.")
+    if not isinstance(invariants, Mapping) or not all(callable(one) for one in invariants.values()):
+        raise ArgumentError("invariants: a dictionary from names to functions without arguments is expected.")
+    if functions is None:
+        return
+    if isinstance(functions, str) or not isinstance(functions, Iterable):
+        raise ArgumentError("functions: a list of function names is expected.")
+    known = {name for one in targets for name in one.abi.functions}
+    unknown = [str(one) for one in functions if one not in known]
+    if unknown:
+        raise ArgumentError(f"functions: no target has a function named {', '.join(unknown)}.")
 
 
 def _searched(

@@ -29,7 +29,7 @@ def test_names_the_argument_that_does_not_fit() -> None:
 def test_takes_arguments_by_name() -> None:
     function = Abi.of(["f(uint8 small, bool flag)"]).function("f")
     assert list(function.inputs.bind((1,), {"flag": True})) == [1, True]
-    with pytest.raises(TypeError, match="missing"):
+    with pytest.raises(AbiError, match="missing"):
         function.inputs.bind((1,), {"other": 1})
 
 

@@ -34,6 +34,19 @@ def test_a_view_shows_the_past(token: Contract) -> None:
         chain.at(9)
 
 
+def test_blocks_and_events_of_a_view_end_at_its_block(token: Contract) -> None:
+    chain = token.chain
+    past = chain.at(2)
+    assert past.block()["number"] == past.block("pending")["number"] == "0x2"
+    assert past.block(1)["number"] == "0x1"
+    assert len(past.attach(token).events("Transfer")) == 2
+    assert len(past.attach(token).events("Transfer", 0, 4)) == 2
+    with pytest.raises(ChainError, match="There is no block 3; the latest is 2"):
+        past.block(3)
+    with pytest.raises(ChainError, match="has no block 'finalized'"):
+        past.attach(token).totalSupply(block="finalized")
+
+
 def test_a_branch_has_blocks_of_its_own(token: Contract) -> None:
     chain, bob = token.chain, token.chain.accounts[1]
     branch = chain.fork_at(2)
