@@ -21,7 +21,7 @@ from ophion.consensus.bft.events import (
     ProposalChecked,
 )
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.state_machine import BftStateMachine
@@ -32,7 +32,7 @@ GOAL = 50_000
 TIMING = RoundTiming(1.0, 10.0)
 
 
-def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, ...]]:
+def script(rules: ProtocolRules, validators: int, blocks: int) -> list[tuple[BftEvent, ...]]:
     """Return the messages that the last validator receives at each height, except heights at which it proposes."""
     hands = [FakeMessageFactory(stand_in_address(index), rules) for index in range(validators)]
     addresses = tuple(hand.address for hand in hands)
@@ -53,7 +53,7 @@ def script(rules: Rules, validators: int, blocks: int) -> list[tuple[BftEvent, .
     return heights
 
 
-def measure(rules: Rules, validators: int, blocks: int) -> float:
+def measure(rules: ProtocolRules, validators: int, blocks: int) -> float:
     """Return the messages per second that the state machine handles."""
     heights = script(rules, validators, blocks)
     machine = BftStateMachine(rules, FakeMessageFactory(stand_in_address(validators - 1), rules))

@@ -17,13 +17,13 @@ from pathlib import Path
 import uvloop
 
 from ophion.runtime.thread_pools import ThreadLanes
-from ophion.testing.enclaves import Member, at_work, met, part
+from ophion.testing.enclaves import EnclaveMember, at_work, met, part
 
 
 async def exchange(path: Path, payloads: int, size: int, senders: int) -> None:
     """Exchange payloads between two enclaves with new databases, and print the rate."""
     lanes = ThreadLanes(), ThreadLanes()
-    a, b = (Member(path, number, lanes=lane) for number, lane in zip((1, 2), lanes, strict=True))
+    a, b = (EnclaveMember(path, number, lanes=lane) for number, lane in zip((1, 2), lanes, strict=True))
     slots = asyncio.Semaphore(senders)
 
     async def send() -> bytes:

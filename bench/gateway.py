@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ophion.gateway.backends import Kind, Place, Site, SiteNode
+from ophion.gateway.backends import BackendNetwork, BackendNode, Kind, ServiceAddress
 from ophion.testing.node_process import COMMAND, NodeProcess, environment, processor_s
 from ophion.testing.ports import free_ports
 
@@ -82,10 +82,10 @@ def main() -> None:
         many = "--rpc-ws-max-active-connections=8192"
         with NodeProcess(folder / "data", *options, many, command=("dev",)) as node:
             places = {
-                Kind.JSON_RPC: Place("127.0.0.1", node.ports["json-rpc"]),
-                Kind.WEBSOCKET: Place("127.0.0.1", node.ports["ws-rpc"]),
+                Kind.JSON_RPC: ServiceAddress("127.0.0.1", node.ports["json-rpc"]),
+                Kind.WEBSOCKET: ServiceAddress("127.0.0.1", node.ports["ws-rpc"]),
             }
-            Site("bench", None, (SiteNode("node", "rpc", places),)).write(folder / "site.json")
+            BackendNetwork("bench", None, (BackendNode("node", "rpc", places),)).write(folder / "site.json")
             (port,) = free_ports(1)
             proxy = subprocess.Popen(
                 [*COMMAND, "quickstart", "proxy", f"--site={folder / 'site.json'}", f"--port={port}"],

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from ophion.cli.arguments import Basics
-from ophion.cli.command import Command, Family
+from ophion.cli.command import Command, CommandFamily
 from ophion.cli.command_table import FAMILIES, commands_of
 from ophion.cli.help import usage
 from ophion.node.config import NodeConfig
@@ -58,7 +58,7 @@ def commands_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _command_lines(family: Family, command: Command) -> list[str]:
+def _command_lines(family: CommandFamily, command: Command) -> list[str]:
     title = family.name if command.name == family.name else f"{family.name} {command.name}"
     lines = ["", f"## ophion {title}", "", command.summary, "", "```", usage(family, command).removeprefix("Usage: ")]
     lines += ["```"]

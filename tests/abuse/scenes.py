@@ -19,8 +19,8 @@ import bcrypt
 
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.enclave.keyfile import KeyPair, write_pair
-from ophion.gateway.backends import Place as Upstream
-from ophion.gateway.backends import ServiceKind, Site, SiteNode
+from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceKind
+from ophion.gateway.backends import ServiceAddress as Upstream
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemEntropy
@@ -164,7 +164,7 @@ class Proxy:
     def __init__(self, folder: Path, node: NodeProcess) -> None:
         kinds = {ServiceKind.JSON_RPC: "json-rpc", ServiceKind.WEBSOCKET: "ws-rpc", ServiceKind.GRAPHQL: "graphql-http"}
         places = {kind: Upstream(HOST, node.ports[name]) for kind, name in kinds.items()}
-        Site("abuse", None, (SiteNode("node", "rpc", places),)).write(folder / "site.json")
+        BackendNetwork("abuse", None, (BackendNode("node", "rpc", places),)).write(folder / "site.json")
         self._log = folder / "proxy.log"
         (self.port,) = free_ports(1)
         command = [*COMMAND, "quickstart", "proxy", f"--site={folder / 'site.json'}", f"--port={self.port}"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
+from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceAddress, ServiceKind
 from ophion.testing.node_process import NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.web.service import PageFiles
@@ -132,8 +132,10 @@ def test_extra_data_and_addresses_of_the_page_are_text(page: Browser, node: Node
 
 
 def test_names_of_nodes_are_text(browser: Browser, node: NodeProcess, tmp_path: Path) -> None:
-    places = {ServiceKind.JSON_RPC: Place("127.0.0.1", node.ports["json-rpc"])}
-    site = Site(MARKUP, "clique", (SiteNode(MARKUP, "validator", places, node.rpc("web3_clientVersion") + MARKUP),))
+    places = {ServiceKind.JSON_RPC: ServiceAddress("127.0.0.1", node.ports["json-rpc"])}
+    site = BackendNetwork(
+        MARKUP, "clique", (BackendNode(MARKUP, "validator", places, node.rpc("web3_clientVersion") + MARKUP),)
+    )
     with Gateway(site, page=PageFiles().answer) as gateway:
         browser.look()
         browser.open(f"http://127.0.0.1:{gateway.port}/", "document.querySelector('#main h1')?.textContent")

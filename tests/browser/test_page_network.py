@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
+from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceAddress, ServiceKind
 from ophion.testing.network import TestNetwork
 from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
@@ -48,16 +48,16 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestNetwork]:
         yield started
 
 
-def site_node(index: int, node: NodeProcess) -> SiteNode:
+def site_node(index: int, node: NodeProcess) -> BackendNode:
     kinds = {ServiceKind.JSON_RPC: "json-rpc", ServiceKind.WEBSOCKET: "ws-rpc", ServiceKind.GRAPHQL: "graphql-http"}
-    places = {kind: Place("127.0.0.1", node.ports[name]) for kind, name in kinds.items()}
-    return SiteNode(NAMES[index], "rpc" if index == 4 else "validator", places, node.rpc("net_enode"))
+    places = {kind: ServiceAddress("127.0.0.1", node.ports[name]) for kind, name in kinds.items()}
+    return BackendNode(NAMES[index], "rpc" if index == 4 else "validator", places, node.rpc("net_enode"))
 
 
 @pytest.fixture(scope="module")
 def base(network: TestNetwork) -> Iterator[str]:
     nodes = tuple(site_node(index, network.nodes[index]) for index in (4, 0, 1, 2, 3))
-    with Gateway(Site("quickstart", "qbft", nodes), page=PageFiles().answer) as gateway:
+    with Gateway(BackendNetwork("quickstart", "qbft", nodes), page=PageFiles().answer) as gateway:
         yield f"http://127.0.0.1:{gateway.port}/"
 
 
@@ -225,7 +225,7 @@ def test_signers_of_clique_take_turns(browser: Browser, tmp_path: Path) -> None:
     options = ("--rpc-http-api=ADMIN,CLIQUE,DEBUG,ETH,NET,TXPOOL,WEB3", *OPTIONS[1:])
     with TestNetwork(tmp_path, "clique", validators=2, followers=0, options=options) as network:
         nodes = tuple(site_node(index, network.nodes[index]) for index in range(2))
-        with Gateway(Site("clique", "clique", nodes), page=PageFiles().answer) as gateway:
+        with Gateway(BackendNetwork("clique", "clique", nodes), page=PageFiles().answer) as gateway:
             browser.look()
             browser.open(f"http://127.0.0.1:{gateway.port}/", "!!document.querySelector('.network .node.lit')")
             browser.reads("2 of 2", "not in header")

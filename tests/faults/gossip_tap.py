@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable
 
 from ophion.consensus.bft.messages import BftMessage
 from ophion.primitives.types import Address
-from ophion.producer.validator_gossip import Gossip
+from ophion.producer.validator_gossip import ValidatorGossip
 
 
 class GossipTap:
     """Forwards all messages. Subclasses change or record some of them."""
 
-    def __init__(self, gossip: Gossip) -> None:
+    def __init__(self, gossip: ValidatorGossip) -> None:
         self.gossip = gossip
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:

@@ -17,12 +17,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ophion.consensus.bft.extra_data import ExtraForm
-from ophion.consensus.bft.messages import BftMessage, Candidate, Commit, Prepare, Proposal, RawMessage, RoundChange
+from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, ProposedBlock, RawMessage, RoundChange
 from ophion.primitives import rlp
 from ophion.primitives.header import Header
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
-from ophion.producer.validator_gossip import Gossip
+from ophion.producer.validator_gossip import ValidatorGossip
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.faults.gossip_tap import GossipTap
 
@@ -60,7 +60,7 @@ def lying_command(strategies: str = ALL_STRATEGIES) -> tuple[str, ...]:
 class LyingGossip(GossipTap):
     """Changes the messages of the driver."""
 
-    def __init__(self, driver: BftDriver, gossip: Gossip, strategies: list[LiveStrategy]) -> None:
+    def __init__(self, driver: BftDriver, gossip: ValidatorGossip, strategies: list[LiveStrategy]) -> None:
         super().__init__(gossip)
         self._driver = driver
         self._strategies = strategies
@@ -135,7 +135,7 @@ class LyingGossip(GossipTap):
         self.gossip.multicast(factory.prepare(proposal.height, proposal.round, other.digest), validators)
         self.gossip.multicast(factory.commit(proposal.height, proposal.round, other.digest, other.digest), validators)
 
-    def _other_block(self, block: Candidate) -> Candidate:
+    def _other_block(self, block: ProposedBlock) -> ProposedBlock:
         """Return another valid block of the same height, with different vanity data."""
         protocol = self._driver._protocol
         parts = rlp.split_list(block.encoded, 1024)
@@ -163,7 +163,7 @@ def install(strategies: list[LiveStrategy]) -> None:
     """Make every driver of this process Byzantine."""
     join, received = BftDriver.join, BftDriver.received
 
-    def lying_join(driver: BftDriver, gossip: Gossip) -> None:
+    def lying_join(driver: BftDriver, gossip: ValidatorGossip) -> None:
         join(driver, LyingGossip(driver, gossip, strategies))
 
     def lying_received(driver: BftDriver, raw: RawMessage, peer: Address | None) -> None:

@@ -20,7 +20,7 @@ from ophion.consensus.bft.messages import BftMessage, Proposal, RoundChange
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
 from ophion.producer.clique_sealer import CliqueSealer
-from ophion.producer.validator_gossip import Gossip
+from ophion.producer.validator_gossip import ValidatorGossip
 from ophion.runtime.clock import SystemClock
 from tests.faults.gossip_tap import GossipTap
 
@@ -67,7 +67,7 @@ def contradictions(signed: list[Signed]) -> list[str]:
 class RecordingTap(GossipTap):
     """Records the node's own messages."""
 
-    def __init__(self, gossip: Gossip, file: str) -> None:
+    def __init__(self, gossip: ValidatorGossip, file: str) -> None:
         super().__init__(gossip)
         self._file = file
 

@@ -32,7 +32,7 @@ from ophion.native.transactions import Body, Transaction, decode_transactions
 from ophion.native.tries import verify_proof
 from ophion.node.config import NodeConfig
 from ophion.node.node_key_file import load_key
-from ophion.pool.journal import Entry, Journal
+from ophion.pool.journal import JournalEntry, TransactionJournal
 from ophion.primitives import rlp
 from ophion.primitives.enode import Enode
 from ophion.primitives.header import Header
@@ -254,12 +254,12 @@ def test_credentials_files(content: bytes) -> None:
 
 
 @target(300)
-@given(mutated([b"".join(Entry(raw, 1.5).line() for raw in samples.transactions())]))
+@given(mutated([b"".join(JournalEntry(raw, 1.5).line() for raw in samples.transactions())]))
 def test_journals_of_local_transactions(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "journal")
         path.write_bytes(content)
-        journal = Journal(path)
+        journal = TransactionJournal(path)
         entries = journal.open()
         journal.close()
         assert path.read_bytes() == b"".join(entry.line() for entry in entries)

@@ -17,14 +17,14 @@ from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import GroupType
 from ophion.enclave.keyfile import read_pair, read_public
-from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.remote.error_responses import refusal
 from ophion.enclave.tessera.groups import decode_group, encode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import decode_payload, encode_payload
 from ophion.enclave.tessera.sealed_payloads import boxes_of, group_in, member_record, opened, payload_for
 from ophion.enclave_http.envelope import Envelope, open_request, seal_request
-from ophion.enclave_http.request_bodies import BadRequestBody, Form
+from ophion.enclave_http.request_bodies import BadRequestBody, RequestBody
 from ophion.errors import DecodeError, KeyFileError
 from ophion.native.enclave import EnclaveKeyring, read_sealed
 from ophion.native.exceptions import DecodeError as NativeDecodeError
@@ -35,7 +35,7 @@ from ophion.primitives import rlp
 from ophion.privacy import payload_handover
 from ophion.privacy.payloads import read_handed
 from ophion.runtime.clock import SystemEntropy
-from ophion.testing.enclaves import Member
+from ophion.testing.enclaves import EnclaveMember
 from ophion.testing.old_enclaves import cbor_payload
 from tests.fuzz.mutate import mutated, mutated_json, target
 from tests.fuzz.test_decoders import is_clear
@@ -53,7 +53,7 @@ GROUPS = [
     GroupRecord(GroupType.PANTHEON, "name", "what for", (KEY_A, KEY_B), b"s" * 20, KEY_A, False).encode(),
 ]
 INFO = PartyInfo("http://a:1/", ((KEY_A, "http://a:1/"), (KEY_B, "https://b:2/x")), ("http://c/",))
-LABELS = [Label(Kind.PAYLOAD, b"p" * 32), Label(Kind.GROUP, b"g" * 32)]
+LABELS = [RecordLabel(RecordKind.PAYLOAD, b"p" * 32), RecordLabel(RecordKind.GROUP, b"g" * 32)]
 MESSAGES = [
     (messages.read_keys, messages.encode_keys([KEY_A, KEY_B])),
     (messages.read_challenges, messages.encode_challenges([Challenge(KEY_A, KEY_B, bytes(24), b"boxed" * 20)])),
@@ -62,9 +62,9 @@ MESSAGES = [
     (messages.read_groups, rlp.encode(GROUPS)),
     (messages.read_acks, messages.encode_acks([Ack(LABELS[0], ""), Ack(LABELS[1], "why not")])),
     (messages.read_request, messages.encode_request(7, LABELS)),
-    (messages.read_parcels, messages.encode_parcels(7, [Parcel(LABELS[0], RECORDS[0])])),
+    (messages.read_records, messages.encode_records(7, [EnclaveRecord(LABELS[0], RECORDS[0])])),
     (messages.read_list, messages.encode_list(ListRequest(7, KEY_A, 300))),
-    (messages.read_listing, messages.encode_listing(7, Listing(LABELS, 300, True))),
+    (messages.read_listing, messages.encode_listing(7, RecordListing(LABELS, 300, True))),
 ]
 LEGACY = GroupRecord.legacy((KEY_B, KEY_A), KEY_A)
 PAYLOADS_OF_TESSERA = [
@@ -161,27 +161,27 @@ def test_payloads_of_tessera(message: bytes) -> None:
 
 
 @cache
-def member() -> Member:
-    return Member(Path(tempfile.mkdtemp()), 1)
+def member() -> EnclaveMember:
+    return EnclaveMember(Path(tempfile.mkdtemp()), 1)
 
 
 @target(200)
-@given(st.lists(mutated(RECORDS + GROUPS), max_size=4), st.sampled_from(Kind))
-def test_what_others_push(bodies: list[bytes], kind: Kind) -> None:
+@given(st.lists(mutated(RECORDS + GROUPS), max_size=4), st.sampled_from(RecordKind))
+def test_what_others_push(bodies: list[bytes], kind: RecordKind) -> None:
     """A pushed body is refused with a reason, or it is stored and readable."""
-    parcels = []
+    entries = []
     for body in bodies:
         try:
-            own = read_sealed(body).key if kind is Kind.PAYLOAD else GroupRecord.decode(body).id
+            own = read_sealed(body).key if kind is RecordKind.PAYLOAD else GroupRecord.decode(body).id
         except (NativeDecodeError, DecodeError):
             own = bytes(32)
-        parcels.append(Parcel(Label(kind, own), body))
-    refusals = asyncio.run(member().enclave.take(parcels, frozenset([KEY_A])))
-    for parcel, refusal_text in zip(parcels, refusals, strict=True):
+        entries.append(EnclaveRecord(RecordLabel(kind, own), body))
+    refusals = asyncio.run(member().enclave.take(entries, frozenset([KEY_A])))
+    for entry, refusal_text in zip(entries, refusals, strict=True):
         if refusal_text is not None:
             assert is_clear(Exception(refusal_text))
         else:
-            assert member().enclave.load(parcel.label) is not None
+            assert member().enclave.load(entry.label) is not None
 
 
 @target(200)
@@ -201,7 +201,7 @@ def test_key_files_of_enclaves(content: bytes) -> None:
 @given(mutated_json([json.dumps({"payload": "AAAA", "from": "AAAA", "to": ["AAAA"], "name": "x"}).encode()]))
 def test_forms_of_tools(body: bytes) -> None:
     try:
-        form = Form(body)
+        form = RequestBody(body)
         for read in (form.key, form.keys, form.data, form.text, form.optional_key):
             for name in ("payload", "from", "to", "name"):
                 try:

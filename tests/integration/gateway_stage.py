@@ -13,20 +13,20 @@ from typing import Any
 
 import uvloop
 
-from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
+from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceAddress, ServiceKind
 from ophion.gateway.routing import Page, PageAnswer
 from ophion.gateway.service import LIMITS, GatewayService
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.runtime.memory_budget import Budget
+from ophion.runtime.memory_budget import MemoryBudget
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def site(**ports: int) -> Site:
+def site(**ports: int) -> BackendNetwork:
     """Return a site with one node. `ports` maps names of `ServiceKind` to the ports of its services."""
-    places = {ServiceKind[name.upper()]: Place("127.0.0.1", port) for name, port in ports.items()}
-    return Site("test", None, (SiteNode("node", "rpc", places),))
+    places = {ServiceKind[name.upper()]: ServiceAddress("127.0.0.1", port) for name, port in ports.items()}
+    return BackendNetwork("test", None, (BackendNode("node", "rpc", places),))
 
 
 class Loop:
@@ -101,10 +101,14 @@ class Gateway(Loop):
     """A gateway in front of a site."""
 
     def __init__(
-        self, site: Site, limits: HttpLimits = LIMITS, budget: Budget | None = None, page: Page = _plain_page
+        self,
+        site: BackendNetwork,
+        limits: HttpLimits = LIMITS,
+        budget: MemoryBudget | None = None,
+        page: Page = _plain_page,
     ) -> None:
         super().__init__()
-        self.shared = SharedResources(budget or Budget())
+        self.shared = SharedResources(budget or MemoryBudget())
         self.service = GatewayService(lambda: site, page, port=0, limits=limits, shared=self.shared)
 
     async def serve(self, ready: Callable[[], None]) -> None:

@@ -20,7 +20,7 @@ from web3 import AsyncWeb3, Web3
 from web3.providers.persistent import WebSocketProvider
 
 from ophion.gateway import upstream as upstream_module
-from ophion.runtime.memory_budget import Budget
+from ophion.runtime.memory_budget import MemoryBudget
 from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -584,7 +584,7 @@ def test_long_unread_answers_are_counted() -> None:
             writer.write(b"x" * (MEGABYTE // 16))
             await writer.drain()
 
-    with Upstream(flood) as node, Gateway(site(json_rpc=node.port), budget=Budget(MEGABYTE)) as gateway:
+    with Upstream(flood) as node, Gateway(site(json_rpc=node.port), budget=MemoryBudget(MEGABYTE)) as gateway:
         clients = [gateway.client() for _ in range(8)]
         for client in clients:
             client.request("POST", "/jsonrpc", b"{}")
@@ -622,7 +622,7 @@ def test_an_unread_socket_pauses_the_node_and_is_then_closed() -> None:
             await writer.drain()
             sent += MEGABYTE // 16
 
-    with Upstream(flood) as node, Gateway(site(websocket=node.port), budget=Budget(20 * 1024)) as gateway:
+    with Upstream(flood) as node, Gateway(site(websocket=node.port), budget=MemoryBudget(20 * 1024)) as gateway:
         one = opened(gateway)
         wait_for(lambda: gateway.shared.budget.cut_off == 1, what="its end: it holds more than all of them may")
         assert sent < 16 * MEGABYTE

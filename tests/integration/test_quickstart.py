@@ -29,7 +29,7 @@ from web3 import Web3
 from web3.middleware import ExtraDataToPOAMiddleware
 
 from ophion.native.crypto import PrivateKey
-from ophion.quickstart.lock_file import Running, holder
+from ophion.quickstart.lock_file import RunningNetwork, holder
 from ophion.quickstart.plan import PROXY
 from ophion.testing.node_process import COMMAND, is_alive
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -52,7 +52,7 @@ def succeeded(path: Path, *words: str) -> str:
     return done.stdout
 
 
-def running(path: Path) -> Running:
+def running(path: Path) -> RunningNetwork:
     found = holder(path)
     assert found is not None
     return found

@@ -9,7 +9,7 @@ import pytest
 
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import Commit, RoundChange
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.status import Phase, status_of
@@ -25,7 +25,7 @@ PATIENT = RoundTiming(2.0, 4.0, 64.0)
 
 
 def world(
-    rules: Rules,
+    rules: ProtocolRules,
     validators: int = 4,
     timing: RoundTiming = PATIENT,
     misconduct: dict[int, tuple[Misconduct, ...]] | None = None,
@@ -57,7 +57,7 @@ def rounds(found: SimulatedNetwork) -> list[int]:
 
 
 @both
-def test_i_01_a_single_validator_makes_a_block_each_period_without_messages(rules: Rules) -> None:
+def test_i_01_a_single_validator_makes_a_block_each_period_without_messages(rules: ProtocolRules) -> None:
     found = SimulatedNetwork(NetworkSettings(rules, 1, PATIENT), trace=Trace(1))
     found.start()
     found.run(20.5)
@@ -69,7 +69,7 @@ def test_i_01_a_single_validator_makes_a_block_each_period_without_messages(rule
 
 
 @both
-def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(rules: Rules) -> None:
+def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(rules: ProtocolRules) -> None:
     found = world(rules)
     found.run(20.5)
     assert found.heights() == [10] * 4
@@ -84,7 +84,7 @@ def test_i_02_four_validators_make_a_block_per_period_in_round_0_and_take_turns(
 
 
 @both
-def test_i_03_one_crashed_validator_costs_a_timeout_on_its_turns(rules: Rules) -> None:
+def test_i_03_one_crashed_validator_costs_a_timeout_on_its_turns(rules: ProtocolRules) -> None:
     """If validators do not skip offline proposers, each turn of a crashed validator costs a timeout, as in other
     clients.
     """
@@ -106,7 +106,7 @@ def test_i_03_one_crashed_validator_costs_a_timeout_on_its_turns(rules: Rules) -
 
 
 @both
-def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(rules: Rules) -> None:
+def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(rules: ProtocolRules) -> None:
     found = world(rules)
     found.run(5.0)
     height = found.members[0].height
@@ -138,7 +138,7 @@ def test_i_04_two_crashed_of_four_halt_with_growing_timeouts_until_one_returns(r
 
 @both
 @pytest.mark.parametrize("keeps_disk", [True, False])
-def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rules, keeps_disk: bool) -> None:
+def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: ProtocolRules, keeps_disk: bool) -> None:
     """Validators that keep their disks continue in the round that they had requested. Without disks, all start in round
     0.
 
@@ -166,7 +166,9 @@ def test_i_05_a_restart_of_all_after_a_long_stall_brings_a_block_soon(rules: Rul
 
 
 @both
-def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_by_the_others(rules: Rules) -> None:
+def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_by_the_others(
+    rules: ProtocolRules,
+) -> None:
     found = world(rules)
     found.mail.filter = lambda _from, _to, letter: not (isinstance(letter, Commit) and letter.round == 0)
     found.run(2.5)
@@ -184,7 +186,7 @@ def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_
     safe(found)
 
 
-def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[SimulatedNetwork, bytes]:
+def locked_and_restarted(rules: ProtocolRules, keeps_disk: bool) -> tuple[SimulatedNetwork, bytes]:
     """Play scenario I-07: A, B and C commit; only A decides and is disconnected; B and C restart; D has received no
     message.
     """
@@ -210,7 +212,7 @@ def locked_and_restarted(rules: Rules, keeps_disk: bool) -> tuple[SimulatedNetwo
 
 
 @both
-def test_i_07_a_locked_block_survives_the_restart_of_those_who_locked_it(rules: Rules) -> None:
+def test_i_07_a_locked_block_survives_the_restart_of_those_who_locked_it(rules: ProtocolRules) -> None:
     found, decided = locked_and_restarted(rules, keeps_disk=True)
     assert found.members[3].head.hash == decided
     safe(found)
@@ -220,7 +222,7 @@ def test_i_07_a_locked_block_survives_the_restart_of_those_who_locked_it(rules: 
 
 
 @both
-def test_i_07_without_memory_the_same_story_ends_in_a_fork(rules: Rules) -> None:
+def test_i_07_without_memory_the_same_story_ends_in_a_fork(rules: ProtocolRules) -> None:
     """Without durable votes the network forks, so validators store their votes."""
     found, decided = locked_and_restarted(rules, keeps_disk=False)
     assert found.members[3].height == 1
@@ -231,7 +233,7 @@ def test_i_07_without_memory_the_same_story_ends_in_a_fork(rules: Rules) -> None
 
 
 @both
-def test_i_08_halves_halt_and_go_on_together(rules: Rules) -> None:
+def test_i_08_halves_halt_and_go_on_together(rules: ProtocolRules) -> None:
     found = world(rules)
     found.run(7.0)
     found.divide((0, 0, 1, 1))
@@ -244,7 +246,7 @@ def test_i_08_halves_halt_and_go_on_together(rules: Rules) -> None:
 
 
 @both
-def test_i_09_a_majority_goes_on_and_the_one_cut_off_catches_up_and_rejoins(rules: Rules) -> None:
+def test_i_09_a_majority_goes_on_and_the_one_cut_off_catches_up_and_rejoins(rules: ProtocolRules) -> None:
     found = world(rules)
     found.run(3.0)
     found.divide((0, 0, 0, 1))
@@ -261,7 +263,7 @@ def test_i_09_a_majority_goes_on_and_the_one_cut_off_catches_up_and_rejoins(rule
 
 
 @both
-def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) -> None:
+def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: ProtocolRules) -> None:
     for seed in range(8):
         network = NetworkSettings(rules, 4, PATIENT)
         found = SimulatedNetwork(network, seed, {0: (Misconduct.DOUBLE_PROPOSAL, Misconduct.EQUIVOCATION)})
@@ -274,7 +276,7 @@ def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: Rules) ->
 
 
 @both
-def test_i_14_messages_slower_than_the_timeout_cost_rounds_but_not_the_chain(rules: Rules) -> None:
+def test_i_14_messages_slower_than_the_timeout_cost_rounds_but_not_the_chain(rules: ProtocolRules) -> None:
     found = world(rules, timing=RoundTiming(1.0, 1.5, 64.0))
     found.mail.link = LinkQuality(1.4, 1.6)
     assert found.run(120.0, reached(found, 3))
@@ -283,7 +285,7 @@ def test_i_14_messages_slower_than_the_timeout_cost_rounds_but_not_the_chain(rul
 
 
 @both
-def test_i_15_doubled_and_reordered_messages_change_nothing(rules: Rules) -> None:
+def test_i_15_doubled_and_reordered_messages_change_nothing(rules: ProtocolRules) -> None:
     found = world(rules)
     found.mail.link = LinkQuality(0.001, 0.4, duplication=0.5)
     found.run(41.0)
@@ -293,7 +295,7 @@ def test_i_15_doubled_and_reordered_messages_change_nothing(rules: Rules) -> Non
 
 
 @both
-def test_i_17_a_fast_clock_loses_its_turns_and_a_slow_one_does_not(rules: Rules) -> None:
+def test_i_17_a_fast_clock_loses_its_turns_and_a_slow_one_does_not(rules: ProtocolRules) -> None:
     for skew, loses in ((2.0, True), (-2.0, False)):
         found = SimulatedNetwork(NetworkSettings(rules, 4, RoundTiming(2.0, 6.0, 64.0)), 7)
         found.members[0].skew_s = skew
@@ -320,7 +322,7 @@ def test_i_18_a_timeout_below_the_period_makes_every_block_need_a_round_change()
 
 
 @both
-def test_i_19_a_fifth_validator_is_voted_in_and_takes_part(rules: Rules) -> None:
+def test_i_19_a_fifth_validator_is_voted_in_and_takes_part(rules: ProtocolRules) -> None:
     found = world(rules, standby=1)
     new = found.members[4]
     for index in range(3):
@@ -337,7 +339,7 @@ def test_i_19_a_fifth_validator_is_voted_in_and_takes_part(rules: Rules) -> None
 
 
 @both
-def test_i_20_a_validator_voted_out_stops_and_the_turns_close_over_it(rules: Rules) -> None:
+def test_i_20_a_validator_voted_out_stops_and_the_turns_close_over_it(rules: ProtocolRules) -> None:
     found = world(rules)
     gone = found.members[2]
     for index in (0, 1, 3):
@@ -352,7 +354,7 @@ def test_i_20_a_validator_voted_out_stops_and_the_turns_close_over_it(rules: Rul
 
 
 @both
-def test_i_21_half_collected_votes_do_not_survive_an_epoch(rules: Rules) -> None:
+def test_i_21_half_collected_votes_do_not_survive_an_epoch(rules: ProtocolRules) -> None:
     found = world(rules, standby=1, epoch_length=3)
     new = found.members[4]
     for index in (0, 1, 2):
@@ -366,7 +368,7 @@ def test_i_21_half_collected_votes_do_not_survive_an_epoch(rules: Rules) -> None
 
 
 @both
-def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> None:
+def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: ProtocolRules) -> None:
     found = world(rules)
     found.crash(3)
     found.run(60.0)
@@ -388,7 +390,7 @@ def test_i_22_a_late_joiner_synchronises_and_then_takes_part(rules: Rules) -> No
 
 
 @both
-def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_restart(rules: Rules) -> None:
+def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_restart(rules: ProtocolRules) -> None:
     found = world(rules, faulty=(2,))
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
@@ -411,7 +413,7 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_resta
 
 
 @both
-def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> None:
+def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: ProtocolRules) -> None:
     """Every subset of validators stops, at different moments of a height, and restarts in every order. Then blocks
     continue.
     """
@@ -431,7 +433,7 @@ def test_any_number_of_restarts_in_any_order_ends_in_progress(rules: Rules) -> N
 
 
 @both
-def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> None:
+def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: ProtocolRules) -> None:
     """After a long partition with long rounds, each half repeats its last messages to the other half. So blocks
     continue at once.
     """
@@ -446,7 +448,7 @@ def test_two_halves_of_a_network_go_on_as_soon_as_they_meet(rules: Rules) -> Non
 
 
 @both
-def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rules: Rules) -> None:
+def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rules: ProtocolRules) -> None:
     """With two validators, a quorum needs both. The second validator was a follower, or was offline during the vote."""
     for is_there in (True, False):
         found = world(rules, validators=1, standby=1)
@@ -473,7 +475,7 @@ def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rul
 
 
 @both
-def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules: Rules) -> None:
+def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules: ProtocolRules) -> None:
     found = SimulatedNetwork(NetworkSettings(rules, 2, PATIENT, standby=1), 7)
     found.mail.missing_links = {frozenset((0, 1))}
     found.start()
@@ -519,7 +521,7 @@ def test_q_08_empty_blocks_come_every_ten_seconds_and_full_ones_every_second() -
 
 
 @both
-def test_blocks_come_every_200_milliseconds(rules: Rules) -> None:
+def test_blocks_come_every_200_milliseconds(rules: ProtocolRules) -> None:
     found = world(rules, timing=RoundTiming(0.2, 1.0, 16.0))
     found.run(20.0)
     assert min(found.heights()) >= 80
@@ -545,7 +547,7 @@ def test_q_08_an_empty_block_period_may_exceed_the_round_timeout() -> None:
 
 
 @both
-def test_x_04_a_validator_killed_at_any_moment_never_signs_two_things_in_one_round(rules: Rules) -> None:
+def test_x_04_a_validator_killed_at_any_moment_never_signs_two_things_in_one_round(rules: ProtocolRules) -> None:
     """A validator is killed at any moment. The checker compares its messages after the restart with its messages before
     the kill.
     """

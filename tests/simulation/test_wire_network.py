@@ -8,17 +8,17 @@ from itertools import pairwise
 
 import pytest
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
 from tests.simulation.wire_network import Node, WireNetwork
 from tests.unit.consensus.bft.ledger import KEYS, genesis_of
 
 both = pytest.mark.parametrize("protocol", ["ibft2", "qbft"])
-CLASSIC, BAL = Profile.CLASSIC, Profile.BAL
+CLASSIC, BAL = WireProfile.CLASSIC, WireProfile.BAL
 ADDRESSES = [key.address for key in KEYS]
 
 
-def network(protocol: str, profiles: tuple[Profile, ...] = (CLASSIC,) * 4) -> WireNetwork:
+def network(protocol: str, profiles: tuple[WireProfile, ...] = (CLASSIC,) * 4) -> WireNetwork:
     options = {"blockperiodseconds": 1, "requesttimeoutseconds": 3}
     found = WireNetwork(genesis_of(protocol, ADDRESSES, options), KEYS, profiles)
     for node in found.nodes:
@@ -33,7 +33,7 @@ def heights(found: WireNetwork) -> list[int]:
 @both
 @pytest.mark.parametrize("profiles", [(CLASSIC,) * 4, (BAL,) * 4, (CLASSIC, BAL, CLASSIC, BAL)])
 def test_i_26_q_10_progress_in_round_0_and_after_a_dead_proposer_in_any_mix_of_profiles(
-    protocol: str, profiles: tuple[Profile, ...]
+    protocol: str, profiles: tuple[WireProfile, ...]
 ) -> None:
     found = network(protocol, profiles)
     found.run(5.5)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ophion.chainspec.genesis import Genesis
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import (
     BftEvent,
@@ -20,8 +20,8 @@ from ophion.consensus.bft.events import (
     ProposalBuilt,
     ProposalChecked,
     RelayMessage,
-    Remember,
     SetTimer,
+    StoreVotes,
     TimerKind,
 )
 from ophion.consensus.bft.message_factory import KeyMessageFactory
@@ -40,7 +40,7 @@ HOP_S = 0.01
 class Node:
     """One validator: its chain, its key, its machine and its disk."""
 
-    def __init__(self, genesis: Genesis, key: PrivateKey, profile: Profile) -> None:
+    def __init__(self, genesis: Genesis, key: PrivateKey, profile: WireProfile) -> None:
         self.ledger = Ledger(genesis)
         self.key = key
         self.profile = profile
@@ -52,7 +52,7 @@ class Node:
 class WireNetwork:
     """An event queue and nodes that exchange encoded messages."""
 
-    def __init__(self, genesis: Genesis, keys: Sequence[PrivateKey], profiles: Sequence[Profile]) -> None:
+    def __init__(self, genesis: Genesis, keys: Sequence[PrivateKey], profiles: Sequence[WireProfile]) -> None:
         self.nodes = [Node(genesis, key, profile) for key, profile in zip(keys, profiles, strict=True)]
         self.now = 0.0
         self.sent: list[tuple[Node, BftMessage]] = []
@@ -94,7 +94,7 @@ class WireNetwork:
             self._set_timer(node, effect)
         elif isinstance(effect, CancelTimer):
             node.timers.pop(effect.kind, None)
-        elif isinstance(effect, Remember):
+        elif isinstance(effect, StoreVotes):
             node.disk = effect.memory.encode()
         elif isinstance(effect, Multicast):
             self.sent.append((node, effect.message))

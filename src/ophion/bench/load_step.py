@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct, field
 
-from ophion.bench.sender_accounts import Senders, Signed
+from ophion.bench.sender_accounts import Senders, SignedTransaction
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock
 from ophion.runtime.json_rpc_client import JsonRpcConnection, JsonRpcEndpoint
@@ -20,7 +20,7 @@ _KNOWN: Final = ("known transaction", "already known")
 """Error texts for a transaction that the node already has. Such a transaction counts as accepted."""
 
 
-class Shape(Struct, frozen=True):
+class LoadShape(Struct, frozen=True):
     """Batch size and connections with which transactions are sent."""
 
     batch: int
@@ -32,13 +32,13 @@ class Shape(Struct, frozen=True):
         return f"{requests} on {self.connections} connections"
 
 
-class Step(Struct):
+class LoadStep(Struct):
     """Parameters and results of one load step."""
 
     rate: float
     """Scheduled transactions per second."""
     seconds: float
-    shape: Shape
+    shape: LoadShape
     sent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     """Number of refused transactions by error text."""
@@ -66,7 +66,7 @@ class Block(Struct, frozen=True):
     gas_limit: int
 
 
-class Load:
+class LoadGenerator:
     """Sends transactions to a node and watches when they are mined."""
 
     def __init__(self, endpoint: JsonRpcEndpoint, senders: Senders, clock: Clock) -> None:
@@ -75,14 +75,14 @@ class Load:
         self._clock = clock
         self._lines: list[JsonRpcConnection] = []
 
-    async def run(self, rate: float, seconds: float, shape: Shape, drain_s: float) -> Step:
+    async def run(self, rate: float, seconds: float, shape: LoadShape, drain_s: float) -> LoadStep:
         """Run one load step, and wait up to `drain_s` seconds until all transactions are mined."""
-        step = Step(rate, seconds, shape)
+        step = LoadStep(rate, seconds, shape)
         batches = max(1, round(rate * seconds / shape.batch))
         signed = self._senders.sign(batches * shape.batch)
         while len(self._lines) <= shape.connections:
             self._lines.append(await self._endpoint.connect())
-        watch = Watch(self._lines[0], self._clock, {one.hash: 0.0 for one in signed})
+        watch = BlockWatch(self._lines[0], self._clock, {one.hash: 0.0 for one in signed})
         await watch.begin()
         watching = asyncio.create_task(watch.run())
         refusals: dict[str, str] = {}
@@ -118,7 +118,12 @@ class Load:
         self._lines.clear()
 
     async def _send(
-        self, step: Step, signed: Sequence[Signed], batches: int, watch: Watch, refusals: dict[str, str]
+        self,
+        step: LoadStep,
+        signed: Sequence[SignedTransaction],
+        batches: int,
+        watch: BlockWatch,
+        refusals: dict[str, str],
     ) -> None:
         size, began = step.shape.batch, self._clock.monotonic()
         pause = step.shape.batch / step.rate
@@ -144,7 +149,7 @@ class Load:
             raise failures.exceptions[0] from None
 
     async def _post(
-        self, step: Step, line: JsonRpcConnection, part: Sequence[Signed], refusals: dict[str, str]
+        self, step: LoadStep, line: JsonRpcConnection, part: Sequence[SignedTransaction], refusals: dict[str, str]
     ) -> None:
         began = self._clock.monotonic()
         requests = [
@@ -170,7 +175,7 @@ def _refusal(answer: Any) -> str | None:
     return None if words.lower().startswith(_KNOWN) else words
 
 
-class Watch:
+class BlockWatch:
     """Watches new blocks for the transactions of a load step."""
 
     def __init__(self, line: JsonRpcConnection, clock: Clock, due: dict[str, float]) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ophion.bench.load_step import Step
-from ophion.bench.search import Found
+from ophion.bench.load_step import LoadStep
+from ophion.bench.search import SearchResult
 from ophion.bench.verdict import kept_up, percentile, period_of
 
 _WIDTH, _HEIGHT, _EDGE = 720, 260, 44
@@ -34,7 +34,7 @@ svg { width: 100%; height: auto; } svg text { fill: var(--faint); font-size: 12p
 """
 
 
-class Subject(Struct, frozen=True):
+class MeasuredRun(Struct, frozen=True):
     """Description of the measured network and run."""
 
     url: str
@@ -44,7 +44,7 @@ class Subject(Struct, frozen=True):
     """Start time of the run in UTC."""
 
 
-def summary(found: Found, subject: Subject) -> str:
+def summary(found: SearchResult, subject: MeasuredRun) -> str:
     """Return a short summary of the results for the terminal."""
     lines = [f"{subject.client}, chain {subject.chain_id}, at {subject.url}", ""]
     if found.best is None:
@@ -63,7 +63,7 @@ def summary(found: Found, subject: Subject) -> str:
     return "\n".join([*lines, "", f"What limits it: {found.limit}"])
 
 
-def as_json(found: Found, subject: Subject) -> dict[str, Any]:
+def as_json(found: SearchResult, subject: MeasuredRun) -> dict[str, Any]:
     """Return all results of the benchmark as an object for JSON."""
     return {
         "url": subject.url,
@@ -77,7 +77,7 @@ def as_json(found: Found, subject: Subject) -> dict[str, Any]:
     }
 
 
-def as_html(found: Found, subject: Subject) -> str:
+def as_html(found: SearchResult, subject: MeasuredRun) -> str:
     """Return one HTML page without scripts or external resources."""
     best = None if found.best is None else _row(found.best)
     head = "nothing" if best is None else f"{best['rate']:,.0f} transactions/s"
@@ -111,12 +111,12 @@ block was seen.</p>
 """
 
 
-def _unconfirmed(best: Step) -> str:
+def _unconfirmed(best: LoadStep) -> str:
     seconds = f"{best.seconds:g} s"
     return f"Not confirmed: the network sustained it for {seconds}, but not longer after the overload."
 
 
-def _row(step: Step) -> dict[str, Any]:
+def _row(step: LoadStep) -> dict[str, Any]:
     return {
         "rate": round(step.rate, 1),
         "seconds": step.seconds,
@@ -152,7 +152,7 @@ def _plain(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _table_row(step: Step) -> str:
+def _table_row(step: LoadStep) -> str:
     row = _row(step)
     kind = "good" if row["kept_up"] else "bad"
     cells = [
@@ -168,7 +168,7 @@ def _table_row(step: Step) -> str:
     return f'<tr class="{kind}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _chart(steps: Sequence[Step]) -> str:
+def _chart(steps: Sequence[LoadStep]) -> str:
     """Plot medians (dots) and 99th percentiles (rings) over the rate; both axes start at zero."""
     points = [(step, percentile(step.mined_s, 0.5), percentile(step.mined_s, 0.99)) for step in steps]
     shown = [(step, p50, p99) for step, p50, p99 in points if p50 is not None and p99 is not None]

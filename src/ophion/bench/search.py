@@ -10,13 +10,13 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from ophion.bench.load_step import Shape, Step
+from ophion.bench.load_step import LoadShape, LoadStep
 from ophion.bench.verdict import kept_up, limit_of
 from ophion.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
-SHAPES: Final = (Shape(1, 8), Shape(1, 64), Shape(16, 8), Shape(128, 4))
+SHAPES: Final = (LoadShape(1, 8), LoadShape(1, 64), LoadShape(16, 8), LoadShape(128, 4))
 _FIRST: Final = 100.0
 _SLOWEST: Final = 1.0
 _CLOSE: Final = 1.08
@@ -26,21 +26,21 @@ _CONFIRMED: Final = 3
 _STEP_BACK: Final = 0.9
 _ATTEMPTS: Final = 4
 
-RunStep = Callable[[float, float, Shape], Awaitable[Step]]
+RunStep = Callable[[float, float, LoadShape], Awaitable[LoadStep]]
 
 
-class Found(Struct):
+class SearchResult(Struct):
     """Result of a search for the highest sustained rate."""
 
-    steps: list[Step] = field(default_factory=list)
-    best: Step | None = None
+    steps: list[LoadStep] = field(default_factory=list)
+    best: LoadStep | None = None
     """The step with the highest sustained rate; None if the network sustained no rate."""
     limit: str = "No bottleneck found: the network sustained the highest allowed rate (--max-rate)."
     is_confirmed: bool = True
     """Whether a longer step confirmed the highest sustained rate."""
 
 
-class Search:
+class RateSearch:
     """Finds the highest sustained rate within a time limit."""
 
     def __init__(self, run: RunStep, clock: Clock, step_s: float, budget_s: float, most: float | None) -> None:
@@ -49,10 +49,10 @@ class Search:
         self._step_s = step_s
         self._until = clock.monotonic() + budget_s
         self._most = most
-        self._found = Found()
+        self._found = SearchResult()
         self._shape = SHAPES[0]
 
-    async def find(self) -> Found:
+    async def find(self) -> SearchResult:
         """Search for the highest sustained rate, then confirm it with a longer step."""
         good, bad = await self._raise()
         while bad is not None and good is not None and bad / good > _CLOSE and self._has_time():

@@ -29,7 +29,7 @@ _TRANSFERS_EACH: Final = 100_000
 """Number of transfers for which each account gets funds, if the funder has enough."""
 
 
-class Signed(Struct, frozen=True):
+class SignedTransaction(Struct, frozen=True):
     """A signed transaction."""
 
     text: bytes
@@ -72,7 +72,7 @@ class Senders:
         await _fund(node, funder, [key.address for key in keys], chain_id, price, clock)
         return cls(first, chain_id, price, spare)
 
-    def sign(self, count: int) -> list[Signed]:
+    def sign(self, count: int) -> list[SignedTransaction]:
         """Sign the next transfers. Consecutive transfers have different senders."""
         return [self._next() for _ in range(count)]
 
@@ -90,13 +90,13 @@ class Senders:
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
 
-    def _next(self) -> Signed:
+    def _next(self) -> SignedTransaction:
         index = self._turn
         self._turn = (index + 1) % len(self._keys)
         nonce = self._nonces[index]
         self._nonces[index] += 1
         raw = _transfer(self._keys[index], nonce, _RECEIVER, 0, self._chain_id, self._gas_price)
-        return Signed(b'"0x%b"' % raw.hex().encode(), data(keccak256(raw)))
+        return SignedTransaction(b'"0x%b"' % raw.hex().encode(), data(keccak256(raw)))
 
 
 async def _fund(

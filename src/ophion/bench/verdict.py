@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from ophion.bench.load_step import Step
+from ophion.bench.load_step import LoadStep
 
 _FULL: Final = 0.95
 _SLOW_ANSWER_S: Final = 0.25
@@ -24,14 +24,14 @@ def percentile(values: Sequence[float], share: float) -> float | None:
     return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
 
 
-def period_of(step: Step) -> float:
+def period_of(step: LoadStep) -> float:
     """Return the average number of seconds between the blocks of a load step."""
     if len(step.blocks) < 2:
         return step.seconds
     return (step.blocks[-1].seen_s - step.blocks[0].seen_s) / (len(step.blocks) - 1)
 
 
-def kept_up(step: Step) -> bool:
+def kept_up(step: LoadStep) -> bool:
     """Whether the network sustained the load: no refusals, no late blocks, and no growing latency."""
     limit_s = max(_MIN_LIMIT_S, _PERIODS * period_of(step))
     if step.refused or step.drained_s is None or step.drained_s > limit_s or is_late(step):
@@ -41,12 +41,12 @@ def kept_up(step: Step) -> bool:
     return before is None or after is None or after <= _GROWTH * before + limit_s / 4
 
 
-def is_late(step: Step) -> bool:
+def is_late(step: LoadStep) -> bool:
     """Whether the benchmark program could not send transactions on schedule."""
     return step.late_s > max(0.25, _LATE_SHARE * step.seconds)
 
 
-def limit_of(step: Step) -> str:
+def limit_of(step: LoadStep) -> str:
     """Return one sentence that names the bottleneck of this load step."""
     if step.refused:
         words, count = step.refused.most_common(1)[0]

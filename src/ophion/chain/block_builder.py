@@ -42,7 +42,7 @@ class BuiltBlock(Struct, frozen=True):
         return self.execution.state
 
 
-class Builder:
+class BlockBuilder:
     """Builds blocks on any parent with an available state."""
 
     def __init__(self, chain: Chain, keeps_revert_data: bool) -> None:

@@ -6,7 +6,7 @@ commit:
     stage    all rules, including execution; writes nothing. Later blocks can build on staged ones.
     commit   fork choice over everything staged, one `store.commit`, and the resulting change of the head.
 
-A continuous import overlaps both: `detach` moves staged blocks into a `Batch`, another thread writes the batch
+A continuous import overlaps both: `detach` moves staged blocks into a `ImportBatch`, another thread writes the batch
 (`write`), and further blocks are staged on top. Only one batch at a time is written.
 
 `stage` raises `InvalidBlock` for a block that breaks a rule, and remembers the block. `UnknownParent` and transient
@@ -46,7 +46,7 @@ SenderCheck: TypeAlias = Callable[[HashedHeader, State, Body], None]
 """Raises `InvalidBlock` if the account rules in the parent's state forbid a transaction of the block."""
 
 
-class Staged(Struct, frozen=True):
+class StagedBlock(Struct, frozen=True):
     """A valid block that is not committed yet."""
 
     header: HashedHeader
@@ -63,7 +63,7 @@ class Staged(Struct, frozen=True):
         return Tip(self.header, self.total_difficulty)
 
 
-class Batch(Struct, frozen=True):
+class ImportBatch(Struct, frozen=True):
     """Staged blocks that are being written."""
 
     blocks: tuple[NewBlock, ...]
@@ -93,9 +93,9 @@ class ImportCore:
         self._tip = chain.tip
         # `_best` is the head that the chain gets when all staged blocks are committed
         self._best = chain.tip
-        self._staged: dict[Hash32, Staged] = {}
+        self._staged: dict[Hash32, StagedBlock] = {}
         # `_writing` holds executed blocks that the writer thread stores now; some may be missing in the database
-        self._writing: dict[Hash32, Staged] = {}
+        self._writing: dict[Hash32, StagedBlock] = {}
         # `_window` holds the ancestor hashes of the block after `_window_end`, newest hash first, for `BlockEnv`
         self._window = b""
         self._window_end: Hash32 = b""
@@ -111,7 +111,7 @@ class ImportCore:
         # every imported block needs the chain head, so avoid a database read for it
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
-    def _pending(self, block_hash: Hash32) -> Staged | None:
+    def _pending(self, block_hash: Hash32) -> StagedBlock | None:
         """Return a block that is staged or being written. Callers search here first and then in the database, because a
         commit moves blocks from here to the database.
         """
@@ -144,7 +144,7 @@ class ImportCore:
         found = self.header(block_hash)
         return found is not None and not (self._has_rewound and found.number > self._best.header.number)
 
-    def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> Staged:
+    def stage(self, header: HashedHeader, body: Body, execution: Execution | None = None) -> StagedBlock:
         """Verify and execute a block and hold it for `commit`. If the builder's `execution` is given, the block is not
         executed.
         """
@@ -157,7 +157,7 @@ class ImportCore:
     def adopt(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes | None = None) -> None:
         """Stage a block that a development node has just built on the best block, without checking any rule."""
         total_difficulty = self._best.total_difficulty + header.header.difficulty
-        staged = self._staged[header.hash] = Staged(header, body, execution, total_difficulty, (), encoded)
+        staged = self._staged[header.hash] = StagedBlock(header, body, execution, total_difficulty, (), encoded)
         self._best = staged.tip
 
     def check(
@@ -167,7 +167,7 @@ class ImportCore:
         execution: Execution | None = None,
         verify: HeaderCheck | None = None,
         limit_s: float | None = None,
-    ) -> Staged:
+    ) -> StagedBlock:
         """Verify and execute a block, as in `stage`, but do not hold it for `commit`.
 
         `verify` replaces the engine's check, for a proposal without seals. `limit_s` limits the execution time.
@@ -212,7 +212,7 @@ class ImportCore:
         body: Body,
         execution: Execution | None,
         limit_s: float | None,
-    ) -> Staged:
+    ) -> StagedBlock:
         engine = self.chain.engine
         validation.check_body(header.header, body, self.chain.spec.fork_of(header.header))
         try:
@@ -226,7 +226,7 @@ class ImportCore:
         parent_difficulty = self.total_difficulty(parent.hash)
         if parent_difficulty is None:
             raise UnknownParent(header.number, header.parent_hash, self._best.header.number)
-        return Staged(header, body, execution, parent_difficulty + header.header.difficulty, ommers)
+        return StagedBlock(header, body, execution, parent_difficulty + header.header.difficulty, ommers)
 
     def _execute(
         self,
@@ -286,7 +286,7 @@ class ImportCore:
         self.write(batch)
         return batch.change
 
-    def detach(self) -> Batch | None:
+    def detach(self) -> ImportBatch | None:
         """Move all staged blocks into a batch. Returns None if no block is staged. The previous batch must already be
         written.
         """
@@ -297,12 +297,12 @@ class ImportCore:
         if self._best.header.hash != self._tip.header.hash:
             change = head_change(self._best, self._tip.header, self)
         blocks = tuple(_new_block(staged) for staged in self._staged.values())
-        batch = Batch(blocks, tuple(self._checkpoints()), change, self._tip)
+        batch = ImportBatch(blocks, tuple(self._checkpoints()), change, self._tip)
         self._tip = self._best
         self._writing, self._staged = self._staged, {}
         return batch
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: ImportBatch) -> None:
         """Commit a batch, in any thread. On failure, drops the batch and all blocks staged after it."""
         change = batch.change
         try:
@@ -349,7 +349,7 @@ class ImportCore:
         self._window_end = b""
 
 
-def _new_block(staged: Staged) -> NewBlock:
+def _new_block(staged: StagedBlock) -> NewBlock:
     return NewBlock(
         hash=staged.header.hash,
         number=staged.header.number,

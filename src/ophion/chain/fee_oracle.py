@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ophion.chain.gas_price import FeeFloor, PriceSamples, PriceSampling
-from ophion.chain.queries import SHORT_GAS, Queries
+from ophion.chain.queries import SHORT_GAS, ChainQueries
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.runtime.thread_pools import Lanes
@@ -50,7 +50,7 @@ class FeeHistory(Struct):
 class FeeOracle:
     """Suggests prices from recent blocks and the node's minimum prices."""
 
-    def __init__(self, queries: Queries, floor: FeeFloor, sampling: PriceSampling, lanes: Lanes) -> None:
+    def __init__(self, queries: ChainQueries, floor: FeeFloor, sampling: PriceSampling, lanes: Lanes) -> None:
         self._queries = queries
         self._floor = floor
         self._samples = PriceSamples(queries.store, sampling)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ophion.chain.block import decode_block, peek_header
 from ophion.chain.block_file import file_size, split_blocks
-from ophion.chain.block_import import Batch, ImportCore
+from ophion.chain.block_import import ImportBatch, ImportCore
 from ophion.chain.events import ChainBlock
 from ophion.errors import CommandError, DecodeError, OphionError
 from ophion.native.exceptions import InvalidBody, translated
@@ -101,7 +101,7 @@ class BlockFileImport:
         self._batch_transactions = 0
         self._batch_started = 0.0
         self._writer: ThreadPoolExecutor | None = None
-        self._writing: tuple[Batch, Future[None]] | None = None
+        self._writing: tuple[ImportBatch, Future[None]] | None = None
 
     def run(self, paths: Sequence[Path]) -> ImportProgress:
         """Import the files. Blocks before an invalid block remain imported.

@@ -30,7 +30,7 @@ from ophion.runtime.thread_pools import Lanes
 T = TypeVar("T")
 
 
-class Outcome(Enum):
+class ImportOutcome(Enum):
     """Result of importing a valid block."""
 
     HEAD = "head"
@@ -41,11 +41,11 @@ class Outcome(Enum):
     """The block was in the database already."""
 
 
-class Imported(Struct, frozen=True):
+class ImportedBlock(Struct, frozen=True):
     """Result of importing one block, which is now in the database."""
 
     header: HashedHeader
-    outcome: Outcome
+    outcome: ImportOutcome
     change: HeadChange | None = None
     """Change of the canonical chain; None if it did not change."""
 
@@ -98,11 +98,11 @@ class Importer:
         )
         return staged.execution
 
-    async def import_block(self, block: ChainBlock) -> Imported:
+    async def import_block(self, block: ChainBlock) -> ImportedBlock:
         """Verify, execute and commit a block. Raises `InvalidBlock`, `UnknownParent` or `StorageError`."""
         return await self._import(block.header, block.body, None)
 
-    async def import_built(self, header: HashedHeader, body: Body, execution: Execution) -> Imported:
+    async def import_built(self, header: HashedHeader, body: Body, execution: Execution) -> ImportedBlock:
         """Import a block that this node has built or checked before. Reuses the execution of the block."""
         return await self._import(header, body, execution)
 
@@ -142,7 +142,7 @@ class Importer:
         """
         await self._in_write_lane(lambda: job(self._core), lambda change: self._publish(change, bodies or {}))
 
-    async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
+    async def _import(self, header: HashedHeader, body: Body, execution: Execution | None) -> ImportedBlock:
         return await self._in_write_lane(
             lambda: self._stage_and_commit(header, body, execution),
             lambda imported: self._publish(imported.change, {header.hash: body}),
@@ -192,10 +192,10 @@ class Importer:
         finally:
             core.discard()
 
-    def _stage_and_commit(self, header: HashedHeader, body: Body, execution: Execution | None) -> Imported:
+    def _stage_and_commit(self, header: HashedHeader, body: Body, execution: Execution | None) -> ImportedBlock:
         core = self._core
         if core.is_known(header.hash):
-            return Imported(header, Outcome.KNOWN)
+            return ImportedBlock(header, ImportOutcome.KNOWN)
         core.stage(header, body, execution)
         try:
             change = core.commit()
@@ -203,8 +203,8 @@ class Importer:
             # discard all staged blocks after a failed commit, because a later commit would write them
             core.discard()
         if change is None:
-            return Imported(header, Outcome.SIDE)
-        return Imported(header, Outcome.HEAD, change)
+            return ImportedBlock(header, ImportOutcome.SIDE)
+        return ImportedBlock(header, ImportOutcome.HEAD, change)
 
 
 def _publish_abandoned(finished: asyncio.Future[T], publish: Callable[[T], None]) -> None:

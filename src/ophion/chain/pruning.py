@@ -45,7 +45,7 @@ _REST: Final = 4
 """Pause after a step, as a multiple of the step's duration. Other work gets four fifths of a core and of the writer."""
 
 
-class Step:
+class PruningStep:
     """A part of a pruning round, repeated until nothing is left to do."""
 
     def __init__(self, writes: bool, part: Callable[[int], bool], most: int) -> None:
@@ -59,7 +59,7 @@ class Step:
         self.has_more = self._part(self._most)
 
 
-class Dropped(Struct):
+class PruningTotals(Struct):
     """Pruning totals since the start of the node."""
 
     rounds: int = 0
@@ -86,7 +86,7 @@ class PruningRounds:
         self._store = store
         store.write_changes()
         self.keep = keep
-        self.dropped = Dropped()
+        self.dropped = PruningTotals()
         self._written_before: int | None = None
         self._stayed = 0
 
@@ -100,7 +100,7 @@ class PruningRounds:
             return True
         return self._store.nodes_written() - self._written_before > max(_LEAST, self._stayed // _SHARE)
 
-    def steps(self, head: int) -> Iterator[Step]:
+    def steps(self, head: int) -> Iterator[PruningStep]:
         """Yield the steps of one pruning round. Blocks may be written between two steps."""
         written = self._store.nodes_written()
         begun: list[Pruning] = []
@@ -110,7 +110,7 @@ class PruningRounds:
             return False
 
         # `begin` takes long: it reads one header for each state that is kept
-        yield Step(False, begin, head - self.keep)
+        yield PruningStep(False, begin, head - self.keep)
         round, done = begun[0], self.dropped
         done.rounds += 1
         marked, freed, states = done.marked, done.freed, done.states
@@ -120,7 +120,7 @@ class PruningRounds:
             (True, round.sweep, _SWEPT_A_STEP),
         )
         for writes, part, most in parts:
-            step = Step(writes, part, most)
+            step = PruningStep(writes, part, most)
             done.sweeps += part == round.sweep
             while step.has_more:
                 yield step

@@ -107,7 +107,7 @@ class NextBlock(Struct, frozen=True):
     env: BlockEnv
 
 
-class Queries:
+class ChainQueries:
     """Chain queries of one node."""
 
     def __init__(self, chain: Chain, clock: Clock) -> None:

@@ -33,7 +33,7 @@ genesis file may add such an option later, but not remove it.
 Value = int | str | bool | list[Any] | None
 
 
-class Rule(Struct, frozen=True):
+class GenesisRule(Struct, frozen=True):
     """A value of a genesis file, and the first block number or timestamp that the value affects (None if the value
     affects no block yet).
     """
@@ -49,14 +49,19 @@ class Rule(Struct, frozen=True):
         )
 
 
-Rules = Mapping[str, Rule]
+Rules = Mapping[str, GenesisRule]
 
-_NOT_SET: Final = Rule(None, None)
+_NOT_SET: Final = GenesisRule(None, None)
 
 
 def lasting_rules(spec: ChainSpec) -> Rules:
     """Return the rules that blocks depend on, keyed by their names in a genesis file."""
-    return {"chainId": Rule(spec.chain_id), "consensus": Rule(spec.engine.value), **dict(_forks(spec)), **_engine(spec)}
+    return {
+        "chainId": GenesisRule(spec.chain_id),
+        "consensus": GenesisRule(spec.engine.value),
+        **dict(_forks(spec)),
+        **_engine(spec),
+    }
 
 
 def encode_rules(rules: Rules) -> bytes:
@@ -69,7 +74,7 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
     """Raise `GenesisError` if the given rules differ from the stored rules for blocks up to `head`."""
     if head.number == 0:
         return
-    stored = {name: Rule(*fields) for name, fields in json.loads(record).items()}
+    stored = {name: GenesisRule(*fields) for name, fields in json.loads(record).items()}
     # compare all transitions; compare another setting only if the stored and the given rules both contain it, because
     # older program versions stored fewer settings
     names = [
@@ -91,11 +96,11 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
         )
 
 
-def _shown(rule: Rule) -> str:
+def _shown(rule: GenesisRule) -> str:
     return "not set" if rule.value is None else str(rule.value)
 
 
-def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
+def _forks(spec: ChainSpec) -> Iterator[tuple[str, GenesisRule]]:
     """Yield the start of each fork. A later fork also sets the start of earlier forks that the file omits."""
     schedule = spec.forks
     has_bomb = spec.engine is EngineKind.ETHASH and (spec.ethash is None or spec.ethash.fixed_difficulty is None)
@@ -112,24 +117,24 @@ def _forks(spec: ChainSpec) -> Iterator[tuple[str, Rule]]:
             blocks[later] = block
     for key, named in BLOCK_FORKS:
         if named is not None and (has_bomb or named not in _GLACIERS):
-            yield key, Rule(blocks[named], blocks[named])
-    yield "daoForkBlock", Rule(spec.dao_fork_block, spec.dao_fork_block)
+            yield key, GenesisRule(blocks[named], blocks[named])
+    yield "daoForkBlock", GenesisRule(spec.dao_fork_block, spec.dao_fork_block)
     for key, milestone in TIME_FORKS:
-        yield key, Rule(times[milestone], None, times[milestone])
+        yield key, GenesisRule(times[milestone], None, times[milestone])
     for milestone, blobs in schedule.blob_schedule.items():
         values = [blobs.target, blobs.max, blobs.fee_fraction]
-        yield f"blobSchedule.{milestone.name.lower()}", Rule(values, None, times[milestone])
+        yield f"blobSchedule.{milestone.name.lower()}", GenesisRule(values, None, times[milestone])
     london, is_free = blocks[Milestone.LONDON], spec.zero_base_fee or spec.fixed_base_fee
-    yield _FREE_BASE_FEE, Rule(is_free, london, begins)
+    yield _FREE_BASE_FEE, GenesisRule(is_free, london, begins)
     if not is_free:
-        yield "baseFeePerGas", Rule(spec.initial_base_fee, london, begins)
+        yield "baseFeePerGas", GenesisRule(spec.initial_base_fee, london, begins)
 
 
 def _engine(spec: ChainSpec) -> Rules:
     """Return the engine rules that all nodes must share. Periods, timeouts and limits are not included, because they
     may change at any time.
     """
-    rules: dict[str, Rule] = {}
+    rules: dict[str, GenesisRule] = {}
     first = 1
     if spec.engine in (EngineKind.CLIQUE, EngineKind.IBFT2):
         if spec.engine is EngineKind.CLIQUE:
@@ -137,7 +142,7 @@ def _engine(spec: ChainSpec) -> Rules:
         else:
             rules.update(_bft(spec, "ibft2", spec.ibft2 or BftParameters(), first))
         first = spec.migration_block or 0
-        rules["qbft.startblock"] = Rule(first or None, first or None)
+        rules["qbft.startblock"] = GenesisRule(first or None, first or None)
     if spec.qbft is not None and first:
         rules.update(_bft(spec, "qbft", spec.qbft, first))
     return rules
@@ -145,15 +150,15 @@ def _engine(spec: ChainSpec) -> Rules:
 
 def _epoch(name: str, parameters: BftParameters | CliqueParameters, first: int) -> Rules:
     length = parameters.epoch_length
-    return {f"{name}.epochlength": Rule(length, first - 1 + length)}
+    return {f"{name}.epochlength": GenesisRule(length, first - 1 + length)}
 
 
 def _bft(spec: ChainSpec, name: str, parameters: BftParameters, first: int) -> Rules:
     rules = {
         **_epoch(name, parameters, first),
-        f"{name}.blockreward": Rule(parameters.block_reward, first),
-        f"{name}.miningbeneficiary": Rule(_text(parameters.mining_beneficiary), first),
-        f"{name}.validatorcontractaddress": Rule(_text(parameters.validator_contract), first),
+        f"{name}.blockreward": GenesisRule(parameters.block_reward, first),
+        f"{name}.miningbeneficiary": GenesisRule(_text(parameters.mining_beneficiary), first),
+        f"{name}.validatorcontractaddress": GenesisRule(_text(parameters.validator_contract), first),
     }
     for transition in parameters.transitions:
         at, members, selection = transition.block, transition.validators, transition.validator_selection
@@ -170,7 +175,7 @@ def _bft(spec: ChainSpec, name: str, parameters: BftParameters, first: int) -> R
         }
         for member, value in values.items():
             if value is not None:
-                rules[f"{_TRANSITIONS}{name}.{at}.{member}"] = Rule(value, *begins)
+                rules[f"{_TRANSITIONS}{name}.{at}.{member}"] = GenesisRule(value, *begins)
     return rules
 
 

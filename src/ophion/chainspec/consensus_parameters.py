@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ophion.chainspec.genesis_fields import Members
+from ophion.chainspec.genesis_fields import GenesisObject
 from ophion.primitives.hexcodec import HexError, parse_data_lenient
 from ophion.primitives.types import ADDRESS_LENGTH, Address
 
@@ -143,12 +143,12 @@ class BftParameters(Struct, frozen=True):
     transitions: tuple[BftTransition, ...] = ()
 
 
-def read_ethash(members: Members) -> EthashParameters:
+def read_ethash(members: GenesisObject) -> EthashParameters:
     """Read `config.ethash`."""
     return EthashParameters(members.number("fixeddifficulty", bits=256, minimum=1))
 
 
-def read_clique(members: Members, transitions: list[Members]) -> CliqueParameters:
+def read_clique(members: GenesisObject, transitions: list[GenesisObject]) -> CliqueParameters:
     """Read `config.clique`. Geth's spellings `period` and `epoch` are accepted too."""
     period = members.number("blockperiodseconds", bits=31, minimum=1)
     epoch = members.number("epochlength", bits=63, minimum=1)
@@ -169,7 +169,7 @@ def read_clique(members: Members, transitions: list[Members]) -> CliqueParameter
     )
 
 
-def _read_clique_transition(entry: Members) -> CliqueTransition:
+def _read_clique_transition(entry: GenesisObject) -> CliqueTransition:
     return CliqueTransition(
         block=entry.number("block", minimum=1) or 0,
         period_s=entry.number("blockperiodseconds", bits=31, minimum=1),
@@ -177,7 +177,7 @@ def _read_clique_transition(entry: Members) -> CliqueTransition:
     )
 
 
-def read_bft(members: Members, transitions: list[Members]) -> BftParameters:
+def read_bft(members: GenesisObject, transitions: list[GenesisObject]) -> BftParameters:
     """Read `config.ibft2`, `config.qbft` or `config.ibft`."""
     default = BftParameters()
     duplicate_limit = members.number("duplicatemessagelimit", bits=31, minimum=1)
@@ -208,7 +208,7 @@ def read_bft(members: Members, transitions: list[Members]) -> BftParameters:
     )
 
 
-def _read_period_ms(members: Members) -> int | None:
+def _read_period_ms(members: GenesisObject) -> int | None:
     """Read the block period in milliseconds. Besu's experimental spelling (with a leading x) has no minimum."""
     period = members.number("blockperiodmilliseconds", bits=31)
     if period is not None and 0 < period < MIN_BLOCK_PERIOD_MS:
@@ -217,7 +217,7 @@ def _read_period_ms(members: Members) -> int | None:
     return besu_period if period is None else period
 
 
-def _read_empty_period_s(members: Members) -> int | None:
+def _read_empty_period_s(members: GenesisObject) -> int | None:
     """Read the period of empty blocks. Besu before 26.5 spells the key with a leading x; the newer spelling has
     priority.
     """
@@ -226,7 +226,7 @@ def _read_empty_period_s(members: Members) -> int | None:
     return besu_period if period is None else period
 
 
-def _read_header_form(members: Members) -> HeaderForm | None:
+def _read_header_form(members: GenesisObject) -> HeaderForm | None:
     text = members.text("headerform")
     if text is None:
         return None
@@ -237,7 +237,7 @@ def _read_header_form(members: Members) -> HeaderForm | None:
         raise members.invalid("headerform", text, f"one of {expected}") from error
 
 
-def _read_bft_transition(entry: Members) -> BftTransition:
+def _read_bft_transition(entry: GenesisObject) -> BftTransition:
     selection_text = entry.text("validatorselectionmode")
     selection = None
     if selection_text is not None:
@@ -265,7 +265,7 @@ def _read_bft_transition(entry: Members) -> BftTransition:
     )
 
 
-def _read_validators(entry: Members) -> tuple[Address, ...] | None:
+def _read_validators(entry: GenesisObject) -> tuple[Address, ...] | None:
     values = entry.get("validators")
     if values is None:
         return None
@@ -284,10 +284,10 @@ def _read_validators(entry: Members) -> tuple[Address, ...] | None:
     return tuple(addresses)
 
 
-def _by_block(transitions: list[Members]) -> list[Members]:
+def _by_block(transitions: list[GenesisObject]) -> list[GenesisObject]:
     """Return the transitions sorted by block. Raises an error if a block is missing, not positive or repeated."""
     seen: set[int] = set()
-    keyed: list[tuple[int, Members]] = []
+    keyed: list[tuple[int, GenesisObject]] = []
     for entry in transitions:
         block = entry.number("block", minimum=1)
         if block is None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH, EngineKind
 from ophion.chainspec.forks import Milestone
-from ophion.chainspec.genesis_fields import Folded, Members, as_number, parse_address_lenient, parse_json
+from ophion.chainspec.genesis_fields import GenesisObject, LowerCaseObject, as_number, parse_address_lenient, parse_json
 from ophion.chainspec.goquorum import is_goquorum, rewrite_goquorum
 from ophion.chainspec.spec import ChainSpec, read_spec
 from ophion.errors import GenesisError
@@ -107,13 +107,15 @@ def parse_genesis(text: bytes | str, is_dev: bool = False, overrides: Iterable[t
     """
     values, warnings = parse_json(text)
     _override(values, overrides)
-    if isinstance(values.get("config"), Folded) and is_goquorum(values["config"]):
+    if isinstance(values.get("config"), LowerCaseObject) and is_goquorum(values["config"]):
         warnings += rewrite_goquorum(values["config"])
-    top = Members(values)
+    top = GenesisObject(values)
     raw_config = values.get("config")
-    config = top.child("config") or Members(Folded(), "config")
+    config = top.child("config") or GenesisObject(LowerCaseObject(), "config")
     base_fee = top.number("baseFeePerGas", bits=256)
-    spec = read_spec(config, raw_config if isinstance(raw_config, Folded) else Folded(), base_fee, is_dev)
+    spec = read_spec(
+        config, raw_config if isinstance(raw_config, LowerCaseObject) else LowerCaseObject(), base_fee, is_dev
+    )
     genesis = _read_block(top, spec)
     unknown = top.unknown()
     if unknown:
@@ -140,15 +142,15 @@ def _unusual(genesis: Genesis) -> Iterator[str]:
         )
 
 
-def _override(values: Folded, overrides: Iterable[tuple[str, int]]) -> None:
+def _override(values: LowerCaseObject, overrides: Iterable[tuple[str, int]]) -> None:
     config = values.get("config")
-    if isinstance(config, Folded):
+    if isinstance(config, LowerCaseObject):
         for name, number in overrides:
             config[name.lower()] = number
             config.spelling.setdefault(name.lower(), name)
 
 
-def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
+def _excess_blob_gas(top: GenesisObject, spec: ChainSpec) -> int:
     """Read the excess blob gas. The maximum is 88 times the update fraction, so that the blob base fee fits into 127
     bits.
     """
@@ -159,7 +161,7 @@ def _excess_blob_gas(top: Members, spec: ChainSpec) -> int:
     return excess
 
 
-def _read_block(top: Members, spec: ChainSpec) -> Genesis:
+def _read_block(top: GenesisObject, spec: ChainSpec) -> Genesis:
     gas_limit = top.number("gasLimit", bits=_MAX_GAS_LIMIT_BITS)
     if gas_limit is None:
         gas_limit = top.number("gasTarget", bits=_MAX_GAS_LIMIT_BITS)
@@ -191,7 +193,7 @@ def _read_block(top: Members, spec: ChainSpec) -> Genesis:
     )
 
 
-def _hash(top: Members, name: str) -> Hash32:
+def _hash(top: GenesisObject, name: str) -> Hash32:
     value = top.data(name)
     if not value:
         return ZERO_HASH
@@ -200,7 +202,7 @@ def _hash(top: Members, name: str) -> Hash32:
     return value
 
 
-def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
+def _read_accounts(top: GenesisObject) -> tuple[GenesisAccount, ...]:
     alloc = top.child("alloc")
     if alloc is None:
         return ()
@@ -213,14 +215,15 @@ def _read_accounts(top: Members) -> tuple[GenesisAccount, ...]:
         if address in accounts:
             raise top.invalid("alloc", key, "the account appears twice")
         value = alloc.get(key)
-        if not isinstance(value, Folded):
+        if not isinstance(value, LowerCaseObject):
             raise alloc.invalid(key, value, "must be an object")
-        # use a separate `Members` per account, so that unknown keys of accounts (privateKey, comment) cause no warning
-        accounts[address] = _read_account(address, Members(value, alloc.path(key)))
+        # use a separate `GenesisObject` per account, so that unknown keys of accounts (privateKey, comment) cause no
+        # warning
+        accounts[address] = _read_account(address, GenesisObject(value, alloc.path(key)))
     return tuple(accounts.values())
 
 
-def _read_account(address: Address, entry: Members) -> GenesisAccount:
+def _read_account(address: Address, entry: GenesisObject) -> GenesisAccount:
     return GenesisAccount(
         address=address,
         nonce=entry.hex_number("nonce") or 0,
@@ -230,11 +233,11 @@ def _read_account(address: Address, entry: Members) -> GenesisAccount:
     )
 
 
-def _read_storage(entry: Members) -> tuple[tuple[Hash32, Hash32], ...]:
+def _read_storage(entry: GenesisObject) -> tuple[tuple[Hash32, Hash32], ...]:
     values = entry.get("storage")
     if values is None:
         return ()
-    if not isinstance(values, Folded):
+    if not isinstance(values, LowerCaseObject):
         raise entry.invalid("storage", values, "must be an object")
     slots: dict[Hash32, Hash32] = {}
     for key, value in values.items():

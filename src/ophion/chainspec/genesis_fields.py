@@ -1,7 +1,7 @@
 """Genesis JSON as objects that are read by name.
 
-Keys are case-insensitive at every depth and converted to lower case. `Members` records the keys that were read; all
-other keys are reported as unknown. Every error has the path of the key.
+Keys are case-insensitive at every depth and converted to lower case. `GenesisObject` records the keys that were read;
+all other keys are reported as unknown. Every error has the path of the key.
 
 JSON permits repeated keys, and files often repeat comments. Reading a repeated key is an error, because its value is
 ambiguous. A repeated key that is not read causes a warning.
@@ -32,7 +32,7 @@ _MAX_DIGITS: Final = 100
 _MAX_NAMED: Final = 5
 
 
-class Folded(dict[str, Any]):
+class LowerCaseObject(dict[str, Any]):
     """A JSON object with lower-case keys. Records the original spelling and the repeated keys."""
 
     __slots__ = ("repeated", "spelling")
@@ -58,7 +58,7 @@ class Folded(dict[str, Any]):
             )
 
 
-def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
+def parse_json(text: bytes | str) -> tuple[LowerCaseObject, list[str]]:
     """Return the object of a genesis file, and warnings. `GenesisError` names line and column.
 
     A repeated key causes a warning. Reading that key later causes an error.
@@ -71,8 +71,8 @@ def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
     text, has_comments = _without_comments(text)
     repeated: dict[str, str] = {}
 
-    def folded(pairs: list[tuple[str, Any]]) -> Folded:
-        folded = Folded(pairs)
+    def folded(pairs: list[tuple[str, Any]]) -> LowerCaseObject:
+        folded = LowerCaseObject(pairs)
         repeated.update(folded.repeated)
         return folded
 
@@ -82,7 +82,7 @@ def parse_json(text: bytes | str) -> tuple[Folded, list[str]]:
         raise GenesisError(f"Invalid genesis file: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise GenesisError(f"Invalid genesis file: {error}") from error
-    if not isinstance(value, Folded):
+    if not isinstance(value, LowerCaseObject):
         raise GenesisError("Invalid genesis file: the top level must be a JSON object")
     warnings = [_COMMENT_WARNING] if has_comments else []
     if repeated:
@@ -130,16 +130,16 @@ def _without_comments(text: str) -> tuple[str, bool]:
     return "".join(pieces), True
 
 
-class Members:
+class GenesisObject:
     """One JSON object of a genesis file, whose keys are read by name."""
 
     __slots__ = ("_asked", "_children", "_path", "_values")
 
-    def __init__(self, values: Folded, path: str = "") -> None:
+    def __init__(self, values: LowerCaseObject, path: str = "") -> None:
         self._values = values
         self._path = path
         self._asked: set[str] = set()
-        self._children: dict[str, Members] = {}
+        self._children: dict[str, GenesisObject] = {}
 
     def get(self, name: str) -> Any:
         """Return the raw value of a key, or None if the key is absent or null."""
@@ -176,16 +176,16 @@ class Members:
         where = self.path(name)
         return GenesisError(f"Invalid genesis block configuration, missing value for '{where}'", where)
 
-    def child(self, name: str) -> Members | None:
+    def child(self, name: str) -> GenesisObject | None:
         """Return the object that is the value of a key."""
         value = self.get(name)
         if value is None:
             return None
-        if not isinstance(value, Folded):
+        if not isinstance(value, LowerCaseObject):
             raise self.invalid(name, value, "must be an object")
         return self._child(name, value)
 
-    def children(self, name: str) -> list[Members]:
+    def children(self, name: str) -> list[GenesisObject]:
         """Return the list of objects under a key, or an empty list if the key is absent."""
         value = self.get(name)
         if value is None:
@@ -194,16 +194,16 @@ class Members:
             raise self.invalid(name, value, "must be a list of objects")
         result = []
         for index, item in enumerate(value):
-            if not isinstance(item, Folded):
+            if not isinstance(item, LowerCaseObject):
                 raise self.invalid(f"{name}[{index}]", item, "must be an object")
             result.append(self._child(f"{name}[{index}]", item))
         return result
 
-    def _child(self, name: str, values: Folded) -> Members:
+    def _child(self, name: str, values: LowerCaseObject) -> GenesisObject:
         """Return a nested object. Repeated calls return the same object, which records the keys that were read."""
         key = name.lower()
         if key not in self._children:
-            self._children[key] = Members(values, self.path(name))
+            self._children[key] = GenesisObject(values, self.path(name))
         return self._children[key]
 
     def number(self, name: str, bits: int = 64, minimum: int = 0) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ophion.chainspec.genesis_fields import Folded, as_number
+from ophion.chainspec.genesis_fields import LowerCaseObject, as_number
 from ophion.errors import GenesisError
 
 _KIB: Final = 1024
@@ -23,23 +23,23 @@ _TRANSACTION_LIMITS: Final = (
 _MARKS: Final = ("istanbul", "isquorum", "maxcodesize", "maxcodesizeconfig", "txnsizelimit")
 
 
-def is_goquorum(config: Folded) -> bool:
+def is_goquorum(config: LowerCaseObject) -> bool:
     """Whether a `config` object uses keys or values that only GoQuorum writes."""
     transitions = config.get("transitions")
     return (isinstance(transitions, list) and bool(transitions)) or any(mark in config for mark in _MARKS)
 
 
-def rewrite_goquorum(config: Folded) -> list[str]:
+def rewrite_goquorum(config: LowerCaseObject) -> list[str]:
     """Rewrite the object in place and return warnings. Raises `GenesisError` for protocols that Ophion does not
     support.
     """
     warnings: list[str] = []
     given = config.pop("transitions", None)
-    entries = [entry for entry in given if isinstance(entry, Folded)] if isinstance(given, list) else []
-    if isinstance(given, Folded):
+    entries = [entry for entry in given if isinstance(entry, LowerCaseObject)] if isinstance(given, list) else []
+    if isinstance(given, LowerCaseObject):
         _set(config, "transitions", given)
     istanbul = config.pop("istanbul", None)
-    if isinstance(istanbul, Folded):
+    if isinstance(istanbul, LowerCaseObject):
         if not _starts_with_qbft(istanbul, entries):
             raise GenesisError(
                 "GoQuorum's Istanbul BFT is not supported. Only networks that run QBFT from block 0 can be read: set"
@@ -49,11 +49,11 @@ def rewrite_goquorum(config: Folded) -> list[str]:
         if "qbft" not in config:
             _set(config, "qbft", istanbul)
     section = config.get("qbft")
-    if isinstance(section, Folded):
+    if isinstance(section, LowerCaseObject):
         _respell(section)
     later = [rewritten for entry in entries if (rewritten := _entry(config, entry)) is not None]
     if later:
-        _set(config, "transitions", Folded([("qbft", later)]))
+        _set(config, "transitions", LowerCaseObject([("qbft", later)]))
     _code_sizes(config)
     if "isquorum" in config and not any(name in config for name in ("qbft", "clique", "ethash", "ibft2")):
         raise GenesisError("GoQuorum's Raft is not supported: give a config.qbft section for a new network", "config")
@@ -66,7 +66,7 @@ def rewrite_goquorum(config: Folded) -> list[str]:
     return warnings
 
 
-def _order_forks(config: Folded, warnings: list[str]) -> None:
+def _order_forks(config: LowerCaseObject, warnings: list[str]) -> None:
     """Start Berlin no later than London, because go-ethereum's London instructions include those of Berlin."""
     berlin, london = as_number(config.get("berlinblock")), as_number(config.get("londonblock"))
     if berlin is not None and london is not None and london < berlin:
@@ -74,24 +74,24 @@ def _order_forks(config: Folded, warnings: list[str]) -> None:
         warnings.append(f"Genesis file of GoQuorum: berlinBlock {berlin} is read as {london}, the block of London")
 
 
-def _starts_with_qbft(istanbul: Folded, entries: list[Folded]) -> bool:
+def _starts_with_qbft(istanbul: LowerCaseObject, entries: list[LowerCaseObject]) -> bool:
     if as_number(istanbul.get("testqbftblock")) == 0:
         return True
     return any(as_number(one.get("block")) == 0 and _algorithm(one) == "qbft" for one in entries)
 
 
-def _algorithm(entry: Folded) -> str:
+def _algorithm(entry: LowerCaseObject) -> str:
     return str(entry.get("algorithm", "")).lower()
 
 
-def _entry(config: Folded, entry: Folded) -> Folded | None:
+def _entry(config: LowerCaseObject, entry: LowerCaseObject) -> LowerCaseObject | None:
     """Convert a QBFT transition to Besu's form. For a transition at block 0, changes the `qbft` sections and returns
     None.
     """
     block, algorithm = as_number(entry.get("block")), _algorithm(entry)
     if algorithm not in ("", "qbft"):
         raise GenesisError(f"GoQuorum's algorithm {algorithm[:20]} is not supported, only qbft", "config.transitions")
-    rest = Folded(
+    rest = LowerCaseObject(
         (entry.spelling[key], value)
         for key, value in entry.items()
         if key not in ("algorithm", "contractsizelimit", *_TRANSACTION_LIMITS)
@@ -109,13 +109,13 @@ def _entry(config: Folded, entry: Folded) -> Folded | None:
     _respell(rest)
     rest.pop("block", None)
     section = config.get("qbft")
-    if isinstance(section, Folded):
+    if isinstance(section, LowerCaseObject):
         for key, value in rest.items():
             _set(section, key, value)
     return None
 
 
-def _respell(section: Folded) -> None:
+def _respell(section: LowerCaseObject) -> None:
     if as_number(section.get("policy")) not in (None, 0):
         raise GenesisError("only the proposer policy 0 (round robin) is supported", "config.qbft.policy")
     for name in _WITHOUT_EFFECT:
@@ -125,11 +125,11 @@ def _respell(section: Folded) -> None:
             _set(section, new, section.pop(old))
 
 
-def _code_sizes(config: Folded) -> None:
+def _code_sizes(config: LowerCaseObject) -> None:
     size = as_number(config.pop("maxcodesize", None))
     sizes = config.pop("maxcodesizeconfig", None)
     for entry in sizes if isinstance(sizes, list) else []:
-        if isinstance(entry, Folded):
+        if isinstance(entry, LowerCaseObject):
             if as_number(entry.get("block")) != 0:
                 raise GenesisError("the code size cannot change after block 0", "config.maxCodeSizeConfig")
             size = as_number(entry.get("size"))
@@ -137,6 +137,6 @@ def _code_sizes(config: Folded) -> None:
         _set(config, "contractsizelimit", size * _KIB)
 
 
-def _set(section: Folded, key: str, value: Any) -> None:
+def _set(section: LowerCaseObject, key: str, value: Any) -> None:
     section[key] = value
     section.spelling.setdefault(key, key)

@@ -21,7 +21,7 @@ from ophion.chainspec.consensus_parameters import (
     read_ethash,
 )
 from ophion.chainspec.forks import DEFAULT_BLOB_SCHEDULE, BlobParameters, Fork, ForkSchedule, Milestone
-from ophion.chainspec.genesis_fields import Folded, Members
+from ophion.chainspec.genesis_fields import GenesisObject, LowerCaseObject
 from ophion.errors import GenesisError
 from ophion.primitives.header import Header
 from ophion.primitives.types import WEI_PER_GWEI, Address
@@ -127,7 +127,7 @@ class ChainSpec(Struct, frozen=True):
         return self.forks.at(header.number, header.timestamp, merged)
 
 
-def read_spec(config: Members, raw: Folded, initial_base_fee: int | None, is_dev: bool) -> ChainSpec:
+def read_spec(config: GenesisObject, raw: LowerCaseObject, initial_base_fee: int | None, is_dev: bool) -> ChainSpec:
     """Read the specification from a `config` object."""
     engine = _engine(config)
     transitions = config.child("transitions")
@@ -167,7 +167,7 @@ def read_spec(config: Members, raw: Folded, initial_base_fee: int | None, is_dev
     return spec
 
 
-def _engine(config: Members) -> EngineKind:
+def _engine(config: GenesisObject) -> EngineKind:
     for kind in EngineKind:
         if config.has(kind.value):
             is_late = kind is EngineKind.QBFT and config.has(EngineKind.CLIQUE.value) and _start_block(config) > 0
@@ -175,12 +175,12 @@ def _engine(config: Members) -> EngineKind:
     raise GenesisError("Unknown consensus mechanism defined", "config")
 
 
-def _start_block(config: Members) -> int:
+def _start_block(config: GenesisObject) -> int:
     qbft = config.child(EngineKind.QBFT.value)
     return (0 if qbft is None else qbft.number("startblock", bits=63)) or 0
 
 
-def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...], tuple[int, ...]]:
+def _schedule(config: GenesisObject) -> tuple[ForkSchedule, int | None, tuple[int, ...], tuple[int, ...]]:
     if config.has("petersburgBlock") and config.has("constantinopleFixBlock"):
         raise config.invalid(
             "constantinopleFixBlock", config.get("constantinopleFixBlock"), "petersburgBlock is given too"
@@ -216,7 +216,7 @@ def _schedule(config: Members) -> tuple[ForkSchedule, int | None, tuple[int, ...
     return schedule, dao_fork_block, _distinct(numbers), _distinct(seconds)
 
 
-def _check_order(config: Members, activations: list[tuple[str, int]]) -> None:
+def _check_order(config: GenesisObject, activations: list[tuple[str, int]]) -> None:
     for (earlier, before), (later, after) in pairwise(activations):
         if after < before:
             raise config.invalid(later, after, f"comes before {earlier}, which is at {before}")
@@ -226,7 +226,7 @@ def _distinct(activations: list[tuple[str, int]]) -> tuple[int, ...]:
     return tuple(sorted({value for _, value in activations if value > 0}))
 
 
-def _blob_schedule(config: Members, times: dict[Milestone, int]) -> dict[Milestone, BlobParameters]:
+def _blob_schedule(config: GenesisObject, times: dict[Milestone, int]) -> dict[Milestone, BlobParameters]:
     schedule = dict(DEFAULT_BLOB_SCHEDULE)
     entries = config.child("blobSchedule")
     for milestone in Milestone:
@@ -241,7 +241,7 @@ def _blob_schedule(config: Members, times: dict[Milestone, int]) -> dict[Milesto
     return schedule
 
 
-def read_blob_parameters(entry: Members) -> BlobParameters:
+def read_blob_parameters(entry: GenesisObject) -> BlobParameters:
     """Read one entry of a blob schedule."""
     values = []
     for name in ("target", "max", "baseFeeUpdateFraction"):
@@ -254,7 +254,7 @@ def read_blob_parameters(entry: Members) -> BlobParameters:
     return BlobParameters(*values)
 
 
-def _bootnodes(config: Members) -> tuple[str, ...]:
+def _bootnodes(config: GenesisObject) -> tuple[str, ...]:
     discovery = config.child("discovery")
     if discovery is None:
         return ()
@@ -267,7 +267,7 @@ def _bootnodes(config: Members) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
+def _refuse_what_cannot_be(config: GenesisObject, spec: ChainSpec) -> None:
     for key in _WITHOUT_EFFECT:
         config.get(key)
     config.child("ibft")
@@ -286,7 +286,7 @@ def _refuse_what_cannot_be(config: Members, spec: ChainSpec) -> None:
     _check_migration(config, spec)
 
 
-def _check_migration(config: Members, spec: ChainSpec) -> None:
+def _check_migration(config: GenesisObject, spec: ChainSpec) -> None:
     """Raise an error if a transition comes before the start block of a migration to QBFT."""
     qbft, first = spec.qbft, spec.migration_block
     if qbft is None or first is None:
@@ -298,7 +298,7 @@ def _check_migration(config: Members, spec: ChainSpec) -> None:
 
 def _unfolded(value: Any) -> Any:
     """Return a JSON value whose keys have their original spelling instead of lower case."""
-    if isinstance(value, Folded):
+    if isinstance(value, LowerCaseObject):
         return {value.spelling[key]: _unfolded(member) for key, member in value.items()}
     if isinstance(value, list):
         return [_unfolded(item) for item in value]

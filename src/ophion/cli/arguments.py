@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ophion.cli.command import Command, Family
+from ophion.cli.command import Command, CommandFamily
 from ophion.cli.command_table import FAMILIES, commands_of
 from ophion.errors import ConfigError
-from ophion.runtime.options import Given, Options, OptionSource, OptionSpec, option, read_flag, specs_of
+from ophion.runtime.options import Options, OptionSource, OptionSpec, OptionTexts, option, read_flag, specs_of
 
 if TYPE_CHECKING:
     from ophion.node.besu.settings import BesuSetting
@@ -44,11 +44,11 @@ _WORDS_AS_FLAGS: Final = {"-X": "Xhelp", "--Xhelp": "Xhelp"}
 class Arguments(Struct):
     """The split command line. Values are still text."""
 
-    family: Family | None = None
+    family: CommandFamily | None = None
     command: Command | None = None
-    basics: list[Given] = field(default_factory=list)
-    settings: list[Given] = field(default_factory=list)
-    own: list[Given] = field(default_factory=list)
+    basics: list[OptionTexts] = field(default_factory=list)
+    settings: list[OptionTexts] = field(default_factory=list)
+    own: list[OptionTexts] = field(default_factory=list)
     besu: list[BesuSetting] = field(default_factory=list)
     """Options that Besu has and Ophion does not, with their values."""
     words: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ class _Reader:
             (by_flag(Basics), self.result.basics),
             (by_flag(settings), self.result.settings),
         )
-        self._siblings: Mapping[str, Family | Command] = FAMILIES
+        self._siblings: Mapping[str, CommandFamily | Command] = FAMILIES
         self._has_unknown_word = False
 
     def read(self, argv: Sequence[str]) -> Arguments:
@@ -134,8 +134,8 @@ class _Reader:
                 self._has_unknown_word = True
                 self.result.problems.append(_unknown(word, self._siblings))
 
-    def _enter(self, chosen: Family | Command) -> None:
-        if isinstance(chosen, Family):
+    def _enter(self, chosen: CommandFamily | Command) -> None:
+        if isinstance(chosen, CommandFamily):
             self.result.family = chosen
             self._siblings = commands_of(chosen)
             commands = self._siblings

@@ -11,9 +11,9 @@ from typing import Final
 
 import orjson
 
-from ophion.bench.load_step import Load, Shape, Step
-from ophion.bench.report import Subject, as_html, as_json, summary
-from ophion.bench.search import Found, Search
+from ophion.bench.load_step import LoadGenerator, LoadShape, LoadStep
+from ophion.bench.report import MeasuredRun, as_html, as_json, summary
+from ophion.bench.search import RateSearch, SearchResult
 from ophion.bench.sender_accounts import Senders
 from ophion.bench.verdict import kept_up, percentile
 from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
@@ -81,28 +81,30 @@ def bench(options: BenchOptions, session: CommandSession) -> int:
     return 0 if found.best is not None else 1
 
 
-async def _measure(options: BenchOptions, key: PrivateKey | None, token: str | None) -> tuple[Found, Subject]:
+async def _measure(
+    options: BenchOptions, key: PrivateKey | None, token: str | None
+) -> tuple[SearchResult, MeasuredRun]:
     clock = SystemClock()
     endpoint = JsonRpcEndpoint(options.url, token)
     node = await endpoint.connect()
     # if the node does not answer, the error of this first call explains why
     chain_id = int(await node.call("eth_chainId"), 16)
-    subject = Subject(
+    subject = MeasuredRun(
         options.url,
         await _client(node),
         chain_id,
         time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(clock.now())),
     )
     senders = await Senders.make(node, key or await _published(node), SystemEntropy(), clock)
-    load = Load(endpoint, senders, clock)
+    load = LoadGenerator(endpoint, senders, clock)
 
-    async def run(rate: float, seconds: float, shape: Shape) -> Step:
+    async def run(rate: float, seconds: float, shape: LoadShape) -> LoadStep:
         step = await load.run(rate, seconds, shape, _DRAIN_S)
         _show(step)
         return step
 
     try:
-        return await Search(run, clock, options.step_s, options.budget_s, options.most).find(), subject
+        return await RateSearch(run, clock, options.step_s, options.budget_s, options.most).find(), subject
     finally:
         await load.close()
         await node.close()
@@ -123,7 +125,7 @@ async def _published(node: JsonRpcConnection) -> PrivateKey | None:
     return PrivateKey(account.private_key) if balance else None
 
 
-def _show(step: Step) -> None:
+def _show(step: LoadStep) -> None:
     """Print a line about a finished load step."""
     median = percentile(step.mined_s, 0.5)
     waited = "nothing mined" if median is None else f"mined after {median:.2f} s"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from ophion.errors import ConfigError
-from ophion.runtime.options import Loaded, Options, part_of, problems_of
+from ophion.runtime.options import LoadedConfig, Options, part_of, problems_of
 
 T = TypeVar("T", bound=Options)
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Options)
 class CommandSession(Struct, frozen=True):
     """The input of one run of a command: global options, arguments and warnings."""
 
-    settings: Loaded[Any]
+    settings: LoadedConfig[Any]
     """The global configuration of the node."""
     words: tuple[str, ...] = ()
     """Arguments that are not options, such as files and folders."""
@@ -57,7 +57,7 @@ class Command(Struct, frozen=True):
     """Whether the command runs even if global options are wrong, and reports `CommandSession.problems`."""
 
 
-class Family(Struct, frozen=True):
+class CommandFamily(Struct, frozen=True):
     """A family of commands: the first word of the command line.
 
     `module` is imported when this word is used; its `COMMANDS` are the commands of the family. A command with the same

@@ -16,7 +16,7 @@ from ophion.node.launch import launch
 from ophion.runtime.options import Options, misspelt_variables, option, specs_of, warnings_of
 
 if TYPE_CHECKING:
-    from ophion.node.build import Core
+    from ophion.node.build import NodeCore
     from ophion.runtime.thread_pools import Lanes
     from ophion.sdk.execution_log.execution_log import ExecutionLog
 
@@ -149,7 +149,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
     return launch(loaded, _attach_execution_log)
 
 
-def _attach_execution_log(config: NodeConfig, core: Core, lanes: Lanes) -> ExecutionLog | None:
+def _attach_execution_log(config: NodeConfig, core: NodeCore, lanes: Lanes) -> ExecutionLog | None:
     # lazy import: the module loads while the database opens, so it does not delay the start
     from ophion.sdk.execution_log.attach import attach_execution_log
 

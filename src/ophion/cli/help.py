@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ophion.cli.arguments import Basics
-from ophion.cli.command import Command, Family
+from ophion.cli.command import Command, CommandFamily
 from ophion.cli.command_table import FAMILIES, commands_of
 from ophion.runtime.options import OptionSpec, specs_of
 from ophion.runtime.options.render import help_sections
@@ -18,7 +18,7 @@ _EXAMPLES = (
 )
 
 
-def usage(family: Family | None, command: Command | None) -> str:
+def usage(family: CommandFamily | None, command: Command | None) -> str:
     """Return the usage line of a command."""
     words = ["Usage: ophion"]
     if family is not None:
@@ -35,7 +35,7 @@ def usage(family: Family | None, command: Command | None) -> str:
     return " ".join(words)
 
 
-def help_text(family: Family | None, command: Command | None, settings: type) -> str:
+def help_text(family: CommandFamily | None, command: Command | None, settings: type) -> str:
     """Return the help of the program, of a family or of a command."""
     import shutil  # lazy import: only the help text needs shutil
 
@@ -64,7 +64,7 @@ def _program_help(settings: type, width: int) -> str:
     return "\n\n".join(blocks)
 
 
-def _family_help(family: Family) -> str:
+def _family_help(family: CommandFamily) -> str:
     commands = [(command.name, command.summary) for command in commands_of(family).values()]
     return "\n\n".join(
         [
@@ -76,7 +76,7 @@ def _family_help(family: Family) -> str:
     )
 
 
-def _command_help(family: Family, command: Command, width: int) -> str:
+def _command_help(family: CommandFamily, command: Command, width: int) -> str:
     blocks = [usage(family, command), command.summary]
     own: list[OptionSpec] = [*specs_of(command.options)]
     used = [spec for part in command.uses for spec in specs_of(part)]

@@ -43,7 +43,7 @@ class RotationOptions(Options):
             yield "--old and --new are the same address."
 
 
-class Methods(Struct, frozen=True):
+class EngineMethods(Struct, frozen=True):
     """Names of the JSON-RPC methods of one consensus engine."""
 
     validators: str
@@ -53,8 +53,8 @@ class Methods(Struct, frozen=True):
     metrics: str
 
 
-def _bft(prefix: str) -> Methods:
-    return Methods(
+def _bft(prefix: str) -> EngineMethods:
+    return EngineMethods(
         f"{prefix}_getValidatorsByBlockNumber",
         f"{prefix}_proposeValidatorVote",
         f"{prefix}_getPendingVotes",
@@ -66,7 +66,9 @@ def _bft(prefix: str) -> Methods:
 ENGINES: Final = (
     _bft("qbft"),
     _bft("ibft"),
-    Methods("clique_getSigners", "clique_propose", "clique_proposals", "clique_discard", "clique_getSignerMetrics"),
+    EngineMethods(
+        "clique_getSigners", "clique_propose", "clique_proposals", "clique_discard", "clique_getSignerMetrics"
+    ),
 )
 
 
@@ -81,7 +83,7 @@ class RotationView(Struct, frozen=True):
     """Validators that produced one of the latest blocks."""
 
 
-class Step(Struct, frozen=True):
+class RotationStep(Struct, frozen=True):
     """One step of a validator key rotation."""
 
     name: str
@@ -90,7 +92,7 @@ class Step(Struct, frozen=True):
     """Instruction for the operator if the step is not done."""
 
 
-def rotation_steps(methods: Methods, views: Sequence[RotationView], old: str, new: str) -> list[Step]:
+def rotation_steps(methods: EngineMethods, views: Sequence[RotationView], old: str, new: str) -> list[RotationStep]:
     """Return the steps in order. The old key is removed only after the new key has produced a block."""
     validators = views[0].validators
     needed = len(validators) // 2 + 1
@@ -104,15 +106,15 @@ def rotation_steps(methods: Methods, views: Sequence[RotationView], old: str, ne
     is_producing = any(new in view.producers for view in views)
     left = sorted({view.url for view in views if {old, new} & view.pending.keys()})
     return [
-        Step("The nodes agree on the validators.", is_agreed, "Wait until all nodes have the same head."),
-        Step("The new key is a validator.", new in validators, votes(new, True)),
-        Step(
+        RotationStep("The nodes agree on the validators.", is_agreed, "Wait until all nodes have the same head."),
+        RotationStep("The new key is a validator.", new in validators, votes(new, True)),
+        RotationStep(
             "The new key produces blocks.",
             is_producing,
             "Start the node with the new key and connect it. Do not remove the old key before this step is done.",
         ),
-        Step("The old key is no validator.", old not in validators, votes(old, False)),
-        Step("No vote is left.", not left, f"Call {methods.discard} for both addresses on {', '.join(left)}."),
+        RotationStep("The old key is no validator.", old not in validators, votes(old, False)),
+        RotationStep("No vote is left.", not left, f"Call {methods.discard} for both addresses on {', '.join(left)}."),
     ]
 
 
@@ -135,8 +137,8 @@ def check_rotation(options: RotationOptions, session: CommandSession) -> int:
     return 0 if is_complete else 1
 
 
-def engine_methods(url: str, node: RpcNode) -> tuple[Methods, Any]:
-    """Return the methods of the node's consensus engine, and its answer to `Methods.validators`."""
+def engine_methods(url: str, node: RpcNode) -> tuple[EngineMethods, Any]:
+    """Return the methods of the node's consensus engine, and its answer to `EngineMethods.validators`."""
     reasons = []
     for methods in ENGINES:
         try:
@@ -151,7 +153,7 @@ def engine_methods(url: str, node: RpcNode) -> tuple[Methods, Any]:
     )
 
 
-def _view(url: str, node: RpcNode, methods: Methods) -> RotationView:
+def _view(url: str, node: RpcNode, methods: EngineMethods) -> RotationView:
     with node.reading("validators and votes"):
         validators = _texts(node.ask(methods.validators, "latest"))
         head = int(node.ask("eth_blockNumber"), 16)

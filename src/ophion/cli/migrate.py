@@ -20,7 +20,7 @@ from ophion.consensus.engine import Engine
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.migration.block_source import BlockSource
-from ophion.migration.chain_migration import ChainMigration, Migrated
+from ophion.migration.chain_migration import ChainMigration, MigrationResult
 from ophion.migration.node_files import BESU_LAYOUT, GETH_LAYOUT, OldLayout, Takeover, take_over
 from ophion.migration.rlp_file import RlpFileSource
 from ophion.migration.rpc_source import RpcSource
@@ -173,7 +173,7 @@ def _open_source(options: MigrateOptions, engine: Engine, target: Path) -> Block
     raise ConfigError(_ONE_SOURCE)
 
 
-def _import(source: BlockSource, chain: Chain) -> tuple[Migrated, float]:
+def _import(source: BlockSource, chain: Chain) -> tuple[MigrationResult, float]:
     clock = SystemClock()
     core = ImportCore(chain, clock)
     read_contracts(chain, core.state_after)

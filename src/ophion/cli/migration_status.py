@@ -15,7 +15,7 @@ from ophion.runtime.blocking_json_rpc import NoAnswer
 _OLD_ENGINES = ("clique", "ibft2")
 
 
-class Knowledge(Enum):
+class MigrationSupport(Enum):
     """Whether a node reports a migration to QBFT."""
 
     UNKNOWN = "unknown"
@@ -29,12 +29,12 @@ class Knowledge(Enum):
 class KnownMigration(Struct, frozen=True):
     """The migration in the genesis file of one node."""
 
-    knowledge: Knowledge
+    knowledge: MigrationSupport
     block: int | None = None
     """Number of the first QBFT block."""
 
 
-NOT_REPORTED: Final = KnownMigration(Knowledge.UNKNOWN)
+NOT_REPORTED: Final = KnownMigration(MigrationSupport.UNKNOWN)
 
 
 def known_migration(node: RpcNode) -> KnownMigration:
@@ -47,10 +47,10 @@ def known_migration(node: RpcNode) -> KnownMigration:
         return NOT_REPORTED
     config = _member(_member(_member(info, "protocols"), "eth"), "config")
     if not isinstance(config, dict) or not any(engine in config for engine in _OLD_ENGINES):
-        return KnownMigration(Knowledge.NONE) if isinstance(config, dict) else NOT_REPORTED
+        return KnownMigration(MigrationSupport.NONE) if isinstance(config, dict) else NOT_REPORTED
     block = _member(_member(config, "qbft"), "startBlock")
     is_block = isinstance(block, int) and not isinstance(block, bool) and 0 < block < 2**63
-    return KnownMigration(Knowledge.PLANNED, block) if is_block else KnownMigration(Knowledge.NONE)
+    return KnownMigration(MigrationSupport.PLANNED, block) if is_block else KnownMigration(MigrationSupport.NONE)
 
 
 def migration_lines(nodes: Sequence[tuple[str, int, KnownMigration]]) -> Iterator[str]:
@@ -74,9 +74,9 @@ def migration_lines(nodes: Sequence[tuple[str, int, KnownMigration]]) -> Iterato
             f" {updated} of {len(nodes)} nodes have the new genesis file."
         )
     for url, _, known in nodes:
-        if known.knowledge is Knowledge.NONE:
+        if known.knowledge is MigrationSupport.NONE:
             yield f"{url} does not have the migration: restart it with the new genesis file before block {block}."
-        elif known.knowledge is Knowledge.UNKNOWN:
+        elif known.knowledge is MigrationSupport.UNKNOWN:
             yield f"{url} does not report its rules: check its genesis file by hand, or enable the API group ADMIN."
 
 

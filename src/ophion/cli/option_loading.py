@@ -12,11 +12,11 @@ from ophion.errors import ConfigError
 from ophion.node.besu.values import adapt_values
 from ophion.node.compatibility_profiles import compat_settings
 from ophion.runtime.options import (
-    Given,
-    Loaded,
+    LoadedConfig,
     Options,
     OptionSource,
     OptionSpec,
+    OptionTexts,
     load,
     read_environment,
     read_file,
@@ -38,7 +38,7 @@ def load_session(
     found: list[str] = []
     file = _config_file(arguments, environ, found)
     given, warnings = read_sources(arguments, environ, file, specs_of(settings), found)
-    loaded: Loaded[Any] | None = _load(settings, given, found)
+    loaded: LoadedConfig[Any] | None = _load(settings, given, found)
     problems = list(arguments.problems)
     if command is None or not command.reports_problems:
         problems += found
@@ -55,7 +55,7 @@ def read_sources(
     file: Path | None,
     specs: Sequence[OptionSpec],
     problems: list[str],
-) -> tuple[list[Given], list[str]]:
+) -> tuple[list[OptionTexts], list[str]]:
     """Read flags, environment and file, and translate Besu's names and values. Returns settings and warnings."""
     given = [*arguments.settings, *read_environment(environ, specs)]
     foreign = list(arguments.besu)
@@ -96,7 +96,7 @@ def read_sources(
     return given, [*warnings, *adapted]
 
 
-def _first_of_each(given: list[Given], translated: Iterable[Given]) -> list[Given]:
+def _first_of_each(given: list[OptionTexts], translated: Iterable[OptionTexts]) -> list[OptionTexts]:
     """Add translated Besu settings. If the same source (flags, environment or file) also sets Ophion's own option,
     Ophion's option has priority.
     """
@@ -110,7 +110,7 @@ def _config_file(arguments: Arguments, environ: Mapping[str, str], problems: lis
     return None if basics is None else basics.config.config_file
 
 
-def _load(cls: type[T], given: Iterable[Given], problems: list[str]) -> Loaded[T] | None:
+def _load(cls: type[T], given: Iterable[OptionTexts], problems: list[str]) -> LoadedConfig[T] | None:
     try:
         return load(cls, given)
     except ConfigError as error:

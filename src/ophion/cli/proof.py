@@ -23,7 +23,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.proofs.builder import account_bundle, transaction_bundle
 from ophion.proofs.bundle import MAX_BUNDLE_BYTES, ProofBundle
 from ophion.proofs.trust_anchor import read_trust
-from ophion.proofs.verify import Proven, ProvenAccount, ProvenTransaction, verify_bundle
+from ophion.proofs.verify import ProvenAccount, ProvenTransaction, VerifiedProof, verify_bundle
 from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
 
@@ -182,7 +182,7 @@ def _content(path: Path, limit: int) -> bytes:
         raise CommandError(f"Cannot read {path}: {error}.") from error
 
 
-def _show(proven: Proven) -> None:
+def _show(proven: VerifiedProof) -> None:
     made = datetime.fromtimestamp(proven.timestamp, UTC).isoformat().replace("+00:00", "Z")
     print("The proof holds.")
     print(f"block {proven.number} hash={data(proven.hash)} time={made}")

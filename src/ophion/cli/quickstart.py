@@ -14,16 +14,16 @@ from typing import Final
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.quickstart_options import LogOptions, PlaceOptions, ProxyOptions, RunOptions, UpOptions
 from ophion.errors import CommandError, ConfigError
-from ophion.gateway.backends import ServiceKind, Site
+from ophion.gateway.backends import BackendNetwork, ServiceKind
 from ophion.quickstart import report
 from ophion.quickstart.command_lines import node_options, program, proxy_options, shown
 from ophion.quickstart.control_socket import send_command
-from ophion.quickstart.lock_file import Lock, holder
+from ophion.quickstart.lock_file import NetworkLock, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
 from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY
-from ophion.quickstart.ports import HOST, Claims, Layout, lay_out
+from ophion.quickstart.ports import HOST, NetworkPorts, PortClaims, lay_out
 from ophion.quickstart.supervisor import NetworkSupervisor
 from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
@@ -40,10 +40,10 @@ def up(options: UpOptions, session: CommandSession) -> int:
         raise ConfigError(problems)
     path, plan = options.place, options.plan
     if not (path / PLAN).exists():
-        with Claims() as claims:
+        with PortClaims() as claims:
             lay_out(plan, installed(), claims.take)  # report a port that is in use before this command creates files
     prepare(path)
-    lock = Lock.take(path)
+    lock = NetworkLock.take(path)
     if lock is None or (path / PLAN).exists():
         if lock is not None:
             lock.release()
@@ -80,7 +80,7 @@ def resume(options: RunOptions, session: CommandSession) -> int:
     os.umask(0o077)
     # the log folder may be missing, because the user may have deleted it
     work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)
-    lock = Lock.take(path)
+    lock = NetworkLock.take(path)
     if lock is None:
         raise CommandError(_taken(path))
     if options.detach:
@@ -90,20 +90,20 @@ def resume(options: RunOptions, session: CommandSession) -> int:
         return _run(work, lock)
 
 
-def _run(work: Workdir, lock: Lock) -> int:
+def _run(work: Workdir, lock: NetworkLock) -> int:
     """Run the processes of a network until they are stopped."""
-    with Claims() as claims:
+    with PortClaims() as claims:
         return _run_at(work, lay_out(work.plan, installed(), claims.take, work.layout), lock)
 
 
-def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
+def _run_at(work: Workdir, layout: NetworkPorts, lock: NetworkLock) -> int:
     work.write_files(layout)
     began = time.monotonic()
     _say(report.begins(work.plan))
 
     def ready() -> None:
         _say(report.is_up(work.plan, time.monotonic() - began) + "\n")
-        site = Site.read(work.path / "site.json")
+        site = BackendNetwork.read(work.path / "site.json")
         for line in report.paragraphs(
             report.addresses(layout.address, site, work.path, work.where),
             report.accounts(work.plan),
@@ -117,7 +117,7 @@ def _run_at(work: Workdir, layout: Layout, lock: Lock) -> int:
     return 0 if is_well else 1
 
 
-async def _supervised(work: Workdir, layout: Layout, lock: Lock, ready: Callable[[], None]) -> bool:
+async def _supervised(work: Workdir, layout: NetworkPorts, lock: NetworkLock, ready: Callable[[], None]) -> bool:
     return await NetworkSupervisor(work, layout, lock, _say).run(ready)
 
 
@@ -162,7 +162,7 @@ def _print_commands(work: Workdir) -> int:
     """Print the commands that manage a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
-        with Claims() as claims:
+        with PortClaims() as claims:
             # hold the port claims only while choosing ports, because this command starts no process
             layout = lay_out(work.plan, installed(), claims.take, layout)
         work.write_files(layout)
@@ -182,7 +182,7 @@ def show(options: PlaceOptions, session: CommandSession) -> int:
     if running is None:
         print(_idle(work))
         return 1
-    site = Site.read(work.path / "site.json")
+    site = BackendNetwork.read(work.path / "site.json")
     found = asyncio.run(heights({node.name: node.places[ServiceKind.JSON_RPC].port for node in site.nodes}))
     is_down = PROXY not in running.processes
     for line in report.paragraphs(
@@ -245,7 +245,7 @@ def _removed_unfinished(path: Path) -> list[str] | None:
 
     Returns None if the folder has no network.
     """
-    lock = Lock.take(path) if (path / UNFINISHED).exists() else None
+    lock = NetworkLock.take(path) if (path / UNFINISHED).exists() else None
     if lock is None:
         return None
     with lock:
@@ -312,7 +312,7 @@ def proxy(options: ProxyOptions, session: CommandSession) -> int:
     """Run the proxy, which offers one address for all nodes of a network."""
     from ophion.gateway.process import run_gateway
 
-    return run_gateway(Site.read(options.site), HOST, options.port)
+    return run_gateway(BackendNetwork.read(options.site), HOST, options.port)
 
 
 COMMANDS = (

@@ -10,7 +10,7 @@ from typing import Final
 
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import read_token
-from ophion.cli.upgrade_checks import Network, fork, look_at, problems, wait_for_block
+from ophion.cli.upgrade_checks import NetworkState, fork, look_at, problems, wait_for_block
 from ophion.cli.upgrade_plan import NodeEntry, NodeRole, UpgradeDescription, ordered_nodes, plan_lines, read_description
 from ophion.errors import CommandError
 from ophion.runtime.options import Options, at_least, option
@@ -69,7 +69,7 @@ def rolling_upgrade(options: RollingUpgradeOptions, session: CommandSession) -> 
 
 
 def _check(
-    step: int, description: UpgradeDescription, nodes: list[NodeEntry], network: Network, token: str | None
+    step: int, description: UpgradeDescription, nodes: list[NodeEntry], network: NetworkState, token: str | None
 ) -> int:
     reasons = list(problems(network, nodes, nodes[:step], description.version))
     forked = fork(nodes, network, token)

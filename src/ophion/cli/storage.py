@@ -17,7 +17,7 @@ from ophion.enclave.key_loading import DEFAULT_KEY_FILE
 from ophion.errors import StorageError
 from ophion.native.exceptions import translated
 from ophion.node.checkpoint.location import is_archive_name
-from ophion.node.database_copy import Copied, CopyStep, OnProgress, back_up, compact, damage, remove_copy
+from ophion.node.database_copy import CopyResult, CopyStep, OnProgress, back_up, compact, damage, remove_copy
 from ophion.node.datadir import DataConfig, DataDirectory
 from ophion.runtime.operator_files import force_directory
 from ophion.runtime.options import Options, at_least, option
@@ -102,7 +102,7 @@ def backup(options: BackupOptions, session: CommandSession) -> int:
     return 0
 
 
-def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -> Copied:
+def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -> CopyResult:
     """Write the backup. An archive, and a backup of only the latest state, are made from a full copy in a temporary
     directory beside the target.
     """
@@ -151,7 +151,7 @@ def _shown() -> Iterator[OnProgress]:
     shown: dict[CopyStep, Progress] = {}
 
     def on_progress(step: CopyStep, done: int, total: int) -> None:
-        what, unit, shift = ("Copied", "MiB", 20) if step is CopyStep.COPYING else ("Checked", "entries", 0)
+        what, unit, shift = ("CopyResult", "MiB", 20) if step is CopyStep.COPYING else ("Checked", "entries", 0)
         if step not in shown:
             clear()
             shown[step] = Progress(what, total >> shift)

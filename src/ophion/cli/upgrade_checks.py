@@ -28,7 +28,7 @@ _MAX_LAG: Final = 2
 """Maximum number of blocks by which a node may be behind the highest head."""
 
 
-class Network(Struct, frozen=True):
+class NetworkState(Struct, frozen=True):
     """The state of the network before a step of a rolling upgrade."""
 
     checked: dict[str, CheckedNode]
@@ -43,7 +43,7 @@ class Network(Struct, frozen=True):
         return [node for node in self.checked.values() if node.problem is None]
 
 
-def look_at(nodes: Sequence[NodeEntry], token: str | None) -> Network:
+def look_at(nodes: Sequence[NodeEntry], token: str | None) -> NetworkState:
     """Query all nodes. Raises `CommandError` if no node answers."""
     now = SystemClock().now()
     checked = {node.name: examine(node.rpc, now, token) for node in nodes}
@@ -61,7 +61,9 @@ def look_at(nodes: Sequence[NodeEntry], token: str | None) -> Network:
         if checked[node.name].problem is None and node.role is NodeRole.VALIDATOR
     }
     is_clique = methods.validators.startswith("clique")
-    return Network(checked, turns, is_clique, {name: known for name, known in addresses.items() if known is not None})
+    return NetworkState(
+        checked, turns, is_clique, {name: known for name, known in addresses.items() if known is not None}
+    )
 
 
 def _turns(rpc: RpcNode, validators: tuple[str, ...]) -> ProposerTurns:
@@ -90,7 +92,7 @@ def _enode_of(info: Any) -> str:
 
 
 def problems(
-    network: Network, nodes: Sequence[NodeEntry], upgraded: Sequence[NodeEntry], version: str | None
+    network: NetworkState, nodes: Sequence[NodeEntry], upgraded: Sequence[NodeEntry], version: str | None
 ) -> Iterator[str]:
     """Yield the reasons not to continue the upgrade. `upgraded` lists the nodes that are already upgraded."""
     checked = network.checked
@@ -122,7 +124,7 @@ def problems(
             yield f"{node.name} runs {client} instead of {version}: install the new version and start it again."
 
 
-def fork(nodes: Sequence[NodeEntry], network: Network, token: str | None) -> str | None:
+def fork(nodes: Sequence[NodeEntry], network: NetworkState, token: str | None) -> str | None:
     """Return an error text if two nodes have different blocks at the same height, otherwise None."""
     online = [node for node in nodes if network.checked[node.name].problem is None]
     number = min(network.checked[node.name].height for node in online)

@@ -15,7 +15,7 @@ from ophion.cli.option_loading import read_sources
 from ophion.cli.untrusted_text import escape_untrusted
 from ophion.errors import ConfigError
 from ophion.node.besu.log4j import VARIABLE as LOG4J_VARIABLE
-from ophion.node.besu.option_table import BesuOption, Verdict, besu_options, find_besu_option
+from ophion.node.besu.option_table import BesuOption, OptionEffect, besu_options, find_besu_option
 from ophion.node.besu.settings import besu_variables, unread_variables
 from ophion.node.config import NodeConfig
 from ophion.runtime.operator_files import NotRegularFile, table_of
@@ -65,7 +65,7 @@ def _report(file: Path) -> int:
     width = max((len(line.name) for line in checked), default=0)
     for line in checked:
         print(f"{line.name:<{width}}  {line.verdict:<9}  {line.explanation}".rstrip())
-    verdicts = (*(verdict.value for verdict in Verdict), _UNKNOWN)
+    verdicts = (*(verdict.value for verdict in OptionEffect), _UNKNOWN)
     counts = {verdict: sum(line.verdict == verdict for line in checked) for verdict in verdicts}
     print(f"{len(checked)} settings: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
     problems: list[str] = []
@@ -94,15 +94,15 @@ def _checked_file(file: Path) -> Iterator[CheckedOption]:
         if row is not None:
             yield _checked(key, row, value)
         elif key in own:
-            yield CheckedOption(key, Verdict.HONOURED.value, "an option of Ophion")
+            yield CheckedOption(key, OptionEffect.HONOURED.value, "an option of Ophion")
         else:
             yield CheckedOption(escape_untrusted(key), _UNKNOWN, "neither Besu nor Ophion has this option")
 
 
 def _checked(name: str, row: BesuOption, value: object) -> CheckedOption:
     values = value if isinstance(value, list) else [value]
-    if row.verdict is Verdict.REFUSED and row.accepted and {str(item).lower() for item in values} <= row.accepted:
-        return CheckedOption(name, Verdict.HONOURED.value, "the default of Ophion")
+    if row.verdict is OptionEffect.REFUSED and row.accepted and {str(item).lower() for item in values} <= row.accepted:
+        return CheckedOption(name, OptionEffect.HONOURED.value, "the default of Ophion")
     return CheckedOption(name, row.verdict.value, row.explanation)
 
 
@@ -114,11 +114,13 @@ def _checked_environment() -> Iterator[CheckedOption]:
         if suffix in rows:
             yield _checked(variable, rows[suffix], text)
         elif suffix in own:
-            yield CheckedOption(variable, Verdict.HONOURED.value, f"as --{own[suffix]}")
+            yield CheckedOption(variable, OptionEffect.HONOURED.value, f"as --{own[suffix]}")
     if LOG4J_VARIABLE in os.environ:
-        yield CheckedOption(LOG4J_VARIABLE, Verdict.HONOURED.value, "level, JSON format and file of the log")
+        yield CheckedOption(LOG4J_VARIABLE, OptionEffect.HONOURED.value, "level, JSON format and file of the log")
     for variable in unread_variables(os.environ, specs_of(NodeConfig)):
-        yield CheckedOption(escape_untrusted(variable), Verdict.IGNORED.value, "Ophion does not read this variable")
+        yield CheckedOption(
+            escape_untrusted(variable), OptionEffect.IGNORED.value, "Ophion does not read this variable"
+        )
 
 
 def _own_names() -> set[str]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chain.block_builder import Builder, BuiltBlock
+from ophion.chain.block_builder import BlockBuilder, BuiltBlock
 from ophion.chain.block_environment import chain_rules
 from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.importer import Importer
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.consensus.engine import BlockPreferences
 from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
 from ophion.dev.engine import DevEngine, NextHeader
@@ -69,8 +69,8 @@ class DevNode:
         self,
         chain: Chain,
         importer: Importer,
-        builder: Builder,
-        queries: Queries,
+        builder: BlockBuilder,
+        queries: ChainQueries,
         pool: TxPool,
         assembler: Assembler,
         engine: DevEngine,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ophion.chain.block_builder import Builder, BuiltBlock, completed
+from ophion.chain.block_builder import BlockBuilder, BuiltBlock, completed
 from ophion.chain.block_environment import block_env
 from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
@@ -34,7 +34,7 @@ class EmptyBlocks:
     def __init__(
         self,
         chain: Chain,
-        builder: Builder,
+        builder: BlockBuilder,
         engine: DevEngine,
         preferences: BlockPreferences,
         interval: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ophion.chain.block_builder import Builder, BuiltBlock
+from ophion.chain.block_builder import BlockBuilder, BuiltBlock
 from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chain.fork_choice import HeadChange
@@ -40,7 +40,7 @@ class UnknownHead(OphionError):
 class HeadControl:
     """Changes head and state of the chain. The caller must hold `DevSealer.head_lock`."""
 
-    def __init__(self, chain: Chain, importer: Importer, builder: Builder, engine: DevEngine) -> None:
+    def __init__(self, chain: Chain, importer: Importer, builder: BlockBuilder, engine: DevEngine) -> None:
         self._chain = chain
         self._engine = engine
         self._importer = importer

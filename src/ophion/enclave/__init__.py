@@ -1,6 +1,6 @@
 """The enclave: payloads that only their participants can read, and the groups they belong to.
 
-    interface        what the rest of the node knows of an enclave: `Enclave`, `Group`, `Received`
+    interface        what the rest of the node knows of an enclave: `Enclave`, `Group`, `OpenedPayload`
     embedded         `EmbeddedEnclave`: the enclave in this process
       payload_intake      validates and stores payloads from other enclaves; store_writer: many writers, one commit
       payload_quota       limits payloads to which no marker transaction on the chain refers

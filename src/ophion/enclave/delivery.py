@@ -1,7 +1,7 @@
 """`Delivery`: pushes payloads and groups to their recipients. `--privacy-delivery` sets the mode:
 
 all     the send fails unless every recipient acknowledges; Orion and Tessera work like this
-queue   a recipient that is offline, or does not acknowledge in time, gets the parcel from the outbox later
+queue   a recipient that is offline, or does not acknowledge in time, gets the payload or group from the outbox later
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from ophion.enclave.encoding import base64_text, printable
 from ophion.enclave.interface import DeliveryMode
 from ophion.enclave.outbox import Outbox
-from ophion.enclave.payload_exchange import Kind, Label, LineLost, Parcel
-from ophion.enclave.peer_directory import Directory
+from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
+from ophion.enclave.peer_directory import PeerDirectory
 from ophion.enclave.store_writer import Change, StoreWriter
 from ophion.errors import EnclaveError
 
@@ -31,15 +31,15 @@ Started: TypeAlias = list[tuple[bytes, list[asyncio.Future[str | None]]]]
 
 
 class Delivery:
-    """Pushes payloads and groups (`Parcel`) to connected enclaves."""
+    """Pushes payloads and groups (`EnclaveRecord`) to connected enclaves."""
 
     def __init__(
         self,
         mode: DeliveryMode,
-        directory: Directory,
+        directory: PeerDirectory,
         outbox: Outbox,
         writer: StoreWriter,
-        load: Callable[[Label], bytes | None],
+        load: Callable[[RecordLabel], bytes | None],
         drain_soon: Callable[[bytes], None],
     ) -> None:
         """Create the delivery. `drain_soon` starts a task that delivers a recipient's outbox, if the recipient is
@@ -53,13 +53,13 @@ class Delivery:
         self._drain_soon = drain_soon
         self._draining: set[bytes] = set()
 
-    def check(self, recipients: Sequence[bytes], kind: Kind) -> None:
+    def check(self, recipients: Sequence[bytes], kind: RecordKind) -> None:
         """Raise `EnclaveError` if delivery to these recipients cannot succeed. Callers check this before they store a
         payload or group.
         """
         for recipient in recipients:
             if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
-                if kind is Kind.GROUP:
+                if kind is RecordKind.GROUP:
                     raise EnclaveError(
                         f"the enclave of member {base64_text(recipient)} is offline", "PrivacyGroupNotPushed"
                     )
@@ -67,11 +67,11 @@ class Delivery:
             if self._outbox.is_full(recipient):
                 raise EnclaveError(f"the outbox of {base64_text(recipient)} is full", "NodePropagatingToAllPeers")
 
-    def start(self, parcel: Parcel, recipients: Sequence[bytes]) -> Started:
+    def start(self, entry: EnclaveRecord, recipients: Sequence[bytes]) -> Started:
         """Begin to push a payload or group to all recipients other than this node. `finish` waits for the pushes."""
-        return [(recipient, self._push(parcel, recipient)) for recipient in recipients]
+        return [(recipient, self._push(entry, recipient)) for recipient in recipients]
 
-    async def finish(self, parcel: Parcel, pushed: Started) -> None:
+    async def finish(self, entry: EnclaveRecord, pushed: Started) -> None:
         """Wait until the payload or group counts as sent in this delivery mode. The caller must have stored it."""
         late: list[bytes] = []
         for recipient, pushes in pushed:
@@ -80,13 +80,13 @@ class Delivery:
                 continue
             if refusal is not LOST:
                 raise EnclaveError(
-                    f"the enclave of {base64_text(recipient)} refused it: {printable(refusal)}", _code(parcel)
+                    f"the enclave of {base64_text(recipient)} refused it: {printable(refusal)}", _code(entry)
                 )
             if self.mode is DeliveryMode.ALL:
-                raise EnclaveError(f"the enclave of {base64_text(recipient)} did not acknowledge it", _code(parcel))
+                raise EnclaveError(f"the enclave of {base64_text(recipient)} did not acknowledge it", _code(entry))
             late.append(recipient)
         if late:
-            await self._writer.write([self._outbox.put(recipient, parcel.label) for recipient in late])
+            await self._writer.write([self._outbox.put(recipient, entry.label) for recipient in late])
             # A recipient may have reconnected while its outbox row was written. Send in a separate task, because
             # cancelling this call must not stop the outbox.
             for recipient in late:
@@ -107,9 +107,9 @@ class Delivery:
         finally:
             self._draining.discard(recipient)
 
-    async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, Label]]) -> bool:
+    async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, RecordLabel]]) -> bool:
         """Push outbox rows to a recipient. Returns whether the recipient has answered every push."""
-        pushed: list[tuple[bytes, Label, list[asyncio.Future[str | None]]]] = []
+        pushed: list[tuple[bytes, RecordLabel, list[asyncio.Future[str | None]]]] = []
         settled: list[Change] = []
         size = 0
         for key, label in rows:
@@ -120,7 +120,7 @@ class Delivery:
             if body is None:  # this node has deleted the payload or group, so it cannot be sent
                 settled.append(self._outbox.take(recipient, key))
             else:
-                pushed.append((key, label, self._push(Parcel(label, body), recipient)))
+                pushed.append((key, label, self._push(EnclaveRecord(label, body), recipient)))
         is_lost = False
         for key, label, pushes in pushed:
             refusal = await _outcome(pushes)
@@ -129,7 +129,7 @@ class Delivery:
                 continue
             if refusal is not None:
                 log.warning(
-                    "enclave refused a parcel recipient=%s id=0x%s reason=%s",
+                    "enclave refused a payload recipient=%s id=0x%s reason=%s",
                     base64_text(recipient),
                     label.id.hex(),
                     printable(refusal),
@@ -138,8 +138,8 @@ class Delivery:
         await self._writer.write(settled)
         return not is_lost
 
-    def _push(self, parcel: Parcel, recipient: bytes) -> list[asyncio.Future[str | None]]:
-        return [line.push(parcel) for line in self._directory.lines(recipient)]
+    def _push(self, entry: EnclaveRecord, recipient: bytes) -> list[asyncio.Future[str | None]]:
+        return [line.push(entry) for line in self._directory.lines(recipient)]
 
 
 LOST: Final = "the connection was lost"
@@ -153,7 +153,7 @@ async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
     for push in pushes:
         try:
             answer = await push
-        except LineLost:
+        except EnclaveLinkLost:
             continue
         if answer is None:
             return None
@@ -161,5 +161,5 @@ async def _outcome(pushes: Sequence[asyncio.Future[str | None]]) -> str | None:
     return refusal
 
 
-def _code(parcel: Parcel) -> str:
-    return "PrivacyGroupNotPushed" if parcel.label.kind is Kind.GROUP else "NodePushingToPeer"
+def _code(entry: EnclaveRecord) -> str:
+    return "PrivacyGroupNotPushed" if entry.label.kind is RecordKind.GROUP else "NodePushingToPeer"

@@ -32,13 +32,13 @@ from ophion.enclave.interface import (
     DeliveryMode,
     Group,
     GroupType,
-    Received,
+    OpenedPayload,
 )
-from ophion.enclave.missed_payloads import CatchUp
+from ophion.enclave.missed_payloads import MissedPayloadFetcher
 from ophion.enclave.outbox import Outbox
-from ophion.enclave.payload_exchange import Kind, Label, Line, LineLost, Parcel
-from ophion.enclave.payload_intake import Intake, group_id_of
-from ophion.enclave.peer_directory import Directory
+from ophion.enclave.payload_exchange import EnclaveLink, EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
+from ophion.enclave.payload_intake import PayloadIntake, group_id_of
+from ophion.enclave.peer_directory import PeerDirectory
 from ophion.enclave.privacy_groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, StoreWriter, number_of, numbered
 from ophion.errors import EnclaveError
@@ -91,7 +91,7 @@ class EmbeddedEnclave:
         self.lanes = lanes
         self.keys: tuple[bytes, ...] = tuple(keyring.public_keys)
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
-        self.directory = Directory()
+        self.directory = PeerDirectory()
         self._store = store
         self._entropy = entropy
         self._settings = settings or EnclaveSettings()
@@ -99,16 +99,16 @@ class EmbeddedEnclave:
         self._writer = StoreWriter(store, lanes)
         self._groups = GroupRegistry(store, self.keys, self._settings.accept_groups_from)
         self._outbox = Outbox(store)
-        self._intake = Intake(
+        self._intake = PayloadIntake(
             store, keyring, lanes, self._groups, self._writer, clock or SystemClock(), self._settings.max_gas
         )
         self._delivery = Delivery(
             self._settings.mode, self.directory, self._outbox, self._writer, self.load, self._drain_soon
         )
-        self._catch_up = CatchUp(store, self.keys, self._intake, self._writer, self._take)
+        self._catch_up = MissedPayloadFetcher(store, self.keys, self._intake, self._writer, self._take)
         self._tasks: asyncio.TaskGroup | None = None
-        self._asked: WeakSet[Line] = WeakSet()
-        self._catching_up: set[Line] = set()
+        self._asked: WeakSet[EnclaveLink] = WeakSet()
+        self._catching_up: set[EnclaveLink] = set()
         """Connections to peers from which missed payloads are being fetched."""
         self.directory.on_came = self._came
 
@@ -143,24 +143,24 @@ class EmbeddedEnclave:
         members = group.members
         extras = tuple(key for key in self._settings.always_send_to if key not in members)
         recipients, others = members + extras, [key for key in members + extras if key not in self._own]
-        self._delivery.check(others, Kind.PAYLOAD)
+        self._delivery.check(others, RecordKind.PAYLOAD)
         try:
             key, record = self.keyring.seal(
                 text, sender, recipients, len(members), group.id, self._entropy.token(_RANDOMNESS)
             )
         except NativeError as error:
             raise EnclaveError(str(error), "EnclaveEncryptCombineKeys") from error
-        parcel = Parcel(Label(Kind.PAYLOAD, key), record)
+        entry = EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record)
         # send the payload while this node stores it: a crash loses nothing, because the marker transaction is sent
         # later
-        pushed = self._delivery.start(parcel, others)
+        pushed = self._delivery.start(entry, others)
         if sealed is not None:
             sealed(key)
         await self._intake.keep(key, record, recipients, group)
-        await self._delivery.finish(parcel, pushed)
+        await self._delivery.finish(entry, pushed)
         return key
 
-    async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
+    async def receive_many(self, keys: Sequence[bytes]) -> list[OpenedPayload | None]:
         """Look up payloads in one snapshot. Markers on the chain must refer to these keys."""
         if len(keys) <= _OPENED_AT_ONCE:
             opened = self.open_many(keys)
@@ -246,17 +246,19 @@ class EmbeddedEnclave:
 
     # --- requests of other enclaves --------------------------------------------------------------
 
-    async def take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_peer: bool = True) -> list[str | None]:
+    async def take(
+        self, entries: Sequence[EnclaveRecord], proven: frozenset[bytes], is_peer: bool = True
+    ) -> list[str | None]:
         """Store payloads and groups that another enclave pushes. `proven` are the enclave keys that the sender has
         proven. Returns None for each stored item, and the reason for each refused item.
 
         With `is_peer`, the sender is a peer of the node, so node permissions have already admitted it.
         """
         if is_peer or not self._settings.is_restricted or proven.intersection(self.directory.known()):
-            return await self._take(parcels, proven, is_pushed=True)
-        known = [parcel for parcel in parcels if self.knows_group(group_id_of(parcel))]
+            return await self._take(entries, proven, is_pushed=True)
+        known = [entry for entry in entries if self.knows_group(group_id_of(entry))]
         refusals = iter(await self._take(known, proven, is_pushed=True))
-        return [next(refusals) if parcel in known else NOT_ACCEPTED for parcel in parcels]
+        return [next(refusals) if entry in known else NOT_ACCEPTED for entry in entries]
 
     async def expire(self) -> int:
         """Delete expired payloads and groups that other enclaves sent and that have no marker transaction. Returns the
@@ -272,19 +274,19 @@ class EmbeddedEnclave:
         """Return a group with its creator and seed, active or deleted, or None if the id is unknown."""
         return self._groups.get(group_id)
 
-    def load(self, label: Label) -> bytes | None:
+    def load(self, label: RecordLabel) -> bytes | None:
         """Return the bytes of a stored payload or group, or None if it is unknown."""
-        if label.kind is Kind.PAYLOAD:
+        if label.kind is RecordKind.PAYLOAD:
             return self._store.row(PAYLOADS, label.id)
         record = self._groups.get(label.id)
         return None if record is None else record.encode()
 
-    def arrivals(self, key: bytes, after: int, limit: int) -> list[tuple[int, Label]]:
+    def arrivals(self, key: bytes, after: int, limit: int) -> list[tuple[int, RecordLabel]]:
         """Return (sequence number, id) of the payloads and groups that arrived for a key after a sequence number, in
         order.
         """
         rows = self._store.rows(ARRIVALS, key, numbered(key, after), limit)
-        return [(number_of(row), Label.decode(value)) for row, value in rows]
+        return [(number_of(row), RecordLabel.decode(value)) for row, value in rows]
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Deliver the outbox and fetch missed payloads until cancelled."""
@@ -300,14 +302,14 @@ class EmbeddedEnclave:
                 for line in self._lines():
                     self._catch_up_soon(line)
 
-    def _came(self, line: Line, key: bytes) -> None:
+    def _came(self, line: EnclaveLink, key: bytes) -> None:
         """When a peer has proven a key, deliver the outbox for this key and fetch missed payloads from the peer."""
         self._drain_soon(key)
         if line not in self._asked:
             self._asked.add(line)
             self._catch_up_soon(line)
 
-    def _catch_up_soon(self, line: Line) -> None:
+    def _catch_up_soon(self, line: EnclaveLink) -> None:
         """Start to fetch missed payloads from one peer, unless such a fetch from this peer is running."""
         if self._tasks is None or line in self._catching_up:
             return
@@ -325,14 +327,16 @@ class EmbeddedEnclave:
         """Run `work`, which uses a connection to a peer. If the connection is lost, return without an error."""
         try:
             await work()
-        except LineLost:
+        except EnclaveLinkLost:
             log.debug("enclave connection lost")
 
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[EnclaveLink]:
         return list(dict.fromkeys(line for lines in self.directory.known().values() for line in lines))
 
-    async def _take(self, parcels: Sequence[Parcel], proven: frozenset[bytes], is_pushed: bool) -> list[str | None]:
-        return await self._intake.take(parcels, proven, is_pushed, self._arrived)
+    async def _take(
+        self, entries: Sequence[EnclaveRecord], proven: frozenset[bytes], is_pushed: bool
+    ) -> list[str | None]:
+        return await self._intake.take(entries, proven, is_pushed, self._arrived)
 
     def _arrived(self, keys: Sequence[bytes]) -> None:
         if self.on_late is not None:
@@ -362,10 +366,10 @@ class EmbeddedEnclave:
 
     async def _publish(self, record: GroupRecord) -> None:
         others = [member for member in record.members if member not in self._own]
-        self._delivery.check(others, Kind.GROUP)
+        self._delivery.check(others, RecordKind.GROUP)
         await self._intake.keep_group(record)
-        parcel = Parcel(Label(Kind.GROUP, record.id), record.encode())
-        await self._delivery.finish(parcel, self._delivery.start(parcel, others))
+        entry = EnclaveRecord(RecordLabel(RecordKind.GROUP, record.id), record.encode())
+        await self._delivery.finish(entry, self._delivery.start(entry, others))
 
 
 def _check_keys(keys: Sequence[bytes]) -> None:
@@ -374,10 +378,10 @@ def _check_keys(keys: Sequence[bytes]) -> None:
             raise EnclaveError("a member key is not a valid enclave key", "EnclaveDecodePublicKey")
 
 
-def _received(text: bytes, group_id: bytes, sender: bytes) -> Received:
+def _received(text: bytes, group_id: bytes, sender: bytes) -> OpenedPayload:
     try:
         payload = b64decode(text, validate=True)
     except Base64Error:
         # a payload that is not base64 is no private transaction: another tool has stored it in this enclave
         payload = text
-    return Received(payload, group_id, sender)
+    return OpenedPayload(payload, group_id, sender)

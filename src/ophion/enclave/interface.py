@@ -59,7 +59,7 @@ class Group(Struct, frozen=True):
     """False for a deleted group, which keeps its state but accepts no new transactions."""
 
 
-class Received(Struct, frozen=True):
+class OpenedPayload(Struct, frozen=True):
     """A payload that this enclave could open.
 
     Only the sender's key is proven. The sender chose `group_id`, so the reader must check that the transaction names
@@ -72,7 +72,7 @@ class Received(Struct, frozen=True):
     sender: bytes
 
 
-class EnclaveAway(EnclaveError):
+class EnclaveUnreachable(EnclaveError):
     """The remote enclave cannot be reached."""
 
     transient = True
@@ -120,10 +120,10 @@ class Enclave(Protocol):
         transaction.
         """
 
-    async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
+    async def receive_many(self, keys: Sequence[bytes]) -> list[OpenedPayload | None]:
         """Return the payload of each key, in order, or None if this node has no such payload or is no participant.
 
-        The embedded enclave reads its database. Raises `EnclaveAway` when a remote enclave cannot be reached.
+        The embedded enclave reads its database. Raises `EnclaveUnreachable` when a remote enclave cannot be reached.
         """
 
     async def create_group(

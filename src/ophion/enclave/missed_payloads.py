@@ -1,4 +1,4 @@
-"""`CatchUp`: fetches from another enclave the payloads and groups that this enclave has missed."""
+"""`MissedPayloadFetcher`: fetches from another enclave the payloads and groups that this enclave has missed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from ophion.enclave.payload_exchange import Kind, Line, LineLost, Parcel
-from ophion.enclave.payload_intake import BUDGET_EXCEEDED, Intake
+from ophion.enclave.payload_exchange import EnclaveLink, EnclaveLinkLost, EnclaveRecord, RecordKind
+from ophion.enclave.payload_intake import BUDGET_EXCEEDED, PayloadIntake
 from ophion.enclave.store_writer import CURSORS, StoreWriter
 from ophion.native.store import Store
 
@@ -23,7 +23,7 @@ _MAX_PAGES: Final = 10_000
 """
 
 
-class CatchUp:
+class MissedPayloadFetcher:
     """Fetches missed payloads and groups from peers. A cursor per peer is stored, so that the next fetch reads the
     peer's listing from there on.
     """
@@ -32,9 +32,9 @@ class CatchUp:
         self,
         store: Store,
         keys: Sequence[bytes],
-        intake: Intake,
+        intake: PayloadIntake,
         writer: StoreWriter,
-        take: Callable[[Sequence[Parcel], frozenset[bytes], bool], Awaitable[list[str | None]]],
+        take: Callable[[Sequence[EnclaveRecord], frozenset[bytes], bool], Awaitable[list[str | None]]],
     ) -> None:
         """Create the fetcher. `take` stores payloads and groups of a peer that has proven these keys. It returns None
         for each stored item, and the reason for each refused item.
@@ -45,17 +45,17 @@ class CatchUp:
         self._writer = writer
         self._take = take
 
-    async def fetch_all(self, line: Line) -> list[bytes]:
+    async def fetch_all(self, line: EnclaveLink) -> list[bytes]:
         """Fetch every payload that a peer has for this node's keys. Returns the keys of new payloads."""
         fetched: list[bytes] = []
         try:
             for key in self._keys:
                 fetched += await self._fetch(line, key, 0)
-        except LineLost:
+        except EnclaveLinkLost:
             log.info("enclave disconnected during catch-up peer=%s", line.name)
         return fetched
 
-    async def fetch_new(self, line: Line) -> None:
+    async def fetch_new(self, line: EnclaveLink) -> None:
         """Fetch payloads for this node's keys that arrived at a peer after the stored cursor, the position up to which
         this node has read the peer's listing.
         """
@@ -63,7 +63,7 @@ class CatchUp:
             row = self._store.row(CURSORS, line.identity + key)
             await self._fetch(line, key, 0 if row is None else int.from_bytes(row, "big"))
 
-    async def _fetch(self, line: Line, key: bytes, after: int) -> list[bytes]:
+    async def _fetch(self, line: EnclaveLink, key: bytes, after: int) -> list[bytes]:
         """Fetch payloads and groups for one of this node's keys that the peer has and this node lacks. Returns the keys
         of new payloads.
         """
@@ -71,21 +71,23 @@ class CatchUp:
         refused = 0
         for _ in range(_MAX_PAGES):
             listing = await line.listing(key, after)
-            missing = [label for label in listing.labels if label.kind is Kind.GROUP or not self._intake.has(label.id)]
+            missing = [
+                label for label in listing.labels if label.kind is RecordKind.GROUP or not self._intake.has(label.id)
+            ]
             # fetch groups before payloads, because payloads are validated against their groups
-            missing.sort(key=lambda label: label.kind is Kind.PAYLOAD)
+            missing.sort(key=lambda label: label.kind is RecordKind.PAYLOAD)
             while missing:
-                parcels = await line.fetch(missing[:_FETCHED_AT_ONCE])
+                entries = await line.fetch(missing[:_FETCHED_AT_ONCE])
                 # a response may hold only some of the requested payloads and groups; after an empty response, stop
                 # requesting them
-                got = {parcel.label for parcel in parcels}
+                got = {entry.label for entry in entries}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
-                refusals = await self._take(parcels, line.keys, False)
+                refusals = await self._take(entries, line.keys, False)
                 refused += sum(refusal is not None for refusal in refusals)
                 fetched += [
-                    parcel.label.id
-                    for parcel, refusal in zip(parcels, refusals, strict=True)
-                    if refusal is None and parcel.label.kind is Kind.PAYLOAD
+                    entry.label.id
+                    for entry, refusal in zip(entries, refusals, strict=True)
+                    if refusal is None and entry.label.kind is RecordKind.PAYLOAD
                 ]
                 if refused > _MAX_REFUSED:
                     log.warning("too many rejected payloads peer=%s", line.name)

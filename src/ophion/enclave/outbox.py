@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from ophion.enclave.payload_exchange import Label
+from ophion.enclave.payload_exchange import RecordLabel
 from ophion.enclave.store_writer import OUTBOX, Change, number_of, numbered
 from ophion.native.store import Store
 
@@ -35,15 +35,15 @@ class Outbox:
         """Whether a recipient has reached the limit of outbox rows."""
         return self.waiting[recipient] >= MAX_WAITING
 
-    def put(self, recipient: bytes, label: Label) -> Change:
+    def put(self, recipient: bytes, label: RecordLabel) -> Change:
         """Return the database row that stores the id of a payload or group for a recipient."""
         self._number += 1
         self.waiting[recipient] += 1
         return (OUTBOX, numbered(recipient, self._number), label.encode())
 
-    def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, Label]]:
+    def page(self, recipient: bytes, limit: int) -> list[tuple[bytes, RecordLabel]]:
         """Return the keys and ids of the oldest outbox rows of a recipient, at most `limit`."""
-        return [(key, Label.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
+        return [(key, RecordLabel.decode(value)) for key, value in self._store.rows(OUTBOX, recipient, b"", limit)]
 
     def take(self, recipient: bytes, key: bytes) -> Change:
         """Return the database change that removes an outbox row. Callers remove a row after the recipient has

@@ -9,7 +9,7 @@ from typing import Final
 
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.tessera.sealed_payloads import with_box
 from ophion.native.enclave import read_sealed
 
@@ -18,13 +18,13 @@ ANSWER_BYTES: Final = 1024 * 1024
 _MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 
 
-def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[bytes]) -> list[Parcel]:
+def served(enclave: EmbeddedEnclave, labels: Sequence[RecordLabel], keys: frozenset[bytes]) -> list[EnclaveRecord]:
     """Return the stored payloads and groups among `labels` of which one of these keys is a participant, as many as fit
     in a response.
 
     The number of lookups is bounded too, so requests for payloads of other participants cause little work.
     """
-    found: list[Parcel] = []
+    found: list[EnclaveRecord] = []
     size = examined = 0
     for label in dict.fromkeys(labels):
         if examined > _MAX_EXAMINED_BYTES:
@@ -37,22 +37,22 @@ def served(enclave: EmbeddedEnclave, labels: Sequence[Label], keys: frozenset[by
             continue
         if found and size + len(body) > ANSWER_BYTES:
             break
-        found.append(Parcel(label, body))
+        found.append(EnclaveRecord(label, body))
         size += len(body)
     return found
 
 
-def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> Listing:
+def listed(enclave: EmbeddedEnclave, key: bytes, after: int, most: int, keys: frozenset[bytes]) -> RecordListing:
     """Return the ids of payloads and groups that arrived for a key after a sequence number, at most `most`. The result
     is empty if the peer has not proven the key.
     """
     arrived = enclave.arrivals(key, after, most) if key in keys else []
     last = arrived[-1][0] if arrived else after
-    return Listing([label for _, label in arrived], last, len(arrived) == most)
+    return RecordListing([label for _, label in arrived], last, len(arrived) == most)
 
 
-def _may_see(label: Label, body: bytes, keys: frozenset[bytes]) -> bool:
+def _may_see(label: RecordLabel, body: bytes, keys: frozenset[bytes]) -> bool:
     """Whether one of these keys is a participant of the payload or a member of the group."""
-    if label.kind is Kind.PAYLOAD:
+    if label.kind is RecordKind.PAYLOAD:
         return not keys.isdisjoint(with_box(body, read_sealed(body).recipients))
     return not keys.isdisjoint(GroupRecord.decode(body).members)

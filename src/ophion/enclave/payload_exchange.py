@@ -1,4 +1,4 @@
-"""What enclaves exchange (`Parcel`): sealed payloads and groups, each under its id."""
+"""What enclaves exchange (`EnclaveRecord`): sealed payloads and groups, each under its id."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ophion.enclave.interface import KEY_SIZE
 from ophion.errors import DecodeError
 
 
-class Kind(IntEnum):
-    """Whether a `Parcel` is a payload or a group. The value is used on the wire and in the database."""
+class RecordKind(IntEnum):
+    """Whether an `EnclaveRecord` is a payload or a group. The value is used on the wire and in the database."""
 
     PAYLOAD = 1
     GROUP = 2
 
 
-class Label(NamedTuple):
-    """Kind and id of a `Parcel`: the key of a payload, or the id of a group."""
+class RecordLabel(NamedTuple):
+    """Kind and id of an `EnclaveRecord`: the key of a payload, or the id of a group."""
 
-    kind: Kind
+    kind: RecordKind
     id: bytes
 
     def encode(self) -> bytes:
@@ -31,34 +31,34 @@ class Label(NamedTuple):
         return bytes((self.kind,)) + self.id
 
     @classmethod
-    def decode(cls, encoded: bytes) -> Label:
+    def decode(cls, encoded: bytes) -> RecordLabel:
         """Decode a label. Raises `DecodeError` for other input."""
-        if len(encoded) != 1 + KEY_SIZE or encoded[0] not in (Kind.PAYLOAD, Kind.GROUP):
-            raise DecodeError("not a label of a payload or a group", "parcel")
-        return cls(Kind(encoded[0]), encoded[1:])
+        if len(encoded) != 1 + KEY_SIZE or encoded[0] not in (RecordKind.PAYLOAD, RecordKind.GROUP):
+            raise DecodeError("not a label of a payload or a group", "record")
+        return cls(RecordKind(encoded[0]), encoded[1:])
 
 
-class Parcel(Struct, frozen=True):
+class EnclaveRecord(Struct, frozen=True):
     """A sealed payload or a group, as enclaves send it."""
 
-    label: Label
+    label: RecordLabel
     body: bytes
 
 
-class Listing(NamedTuple):
+class RecordListing(NamedTuple):
     """One page of the ids of all payloads and groups that another enclave has for a key."""
 
-    labels: list[Label]
+    labels: list[RecordLabel]
     last: int
     """Sequence number of the last item on this page. The next page begins after it."""
     has_more: bool
 
 
-class LineLost(Exception):
+class EnclaveLinkLost(Exception):
     """The connection to another enclave is lost, or a request has timed out."""
 
 
-class Line(Protocol):
+class EnclaveLink(Protocol):
     """A connection to another enclave that has proven that it holds its keys."""
 
     name: str
@@ -70,15 +70,15 @@ class Line(Protocol):
     is_fallback: bool
     """Whether this connection is used only while no other connection reaches the key."""
 
-    def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
+    def push(self, entry: EnclaveRecord) -> asyncio.Future[str | None]:
         """Push a payload or group. The result is None when the other enclave has stored it durably, otherwise the
-        reason of the refusal. Raises `LineLost`.
+        reason of the refusal. Raises `EnclaveLinkLost`.
         """
 
-    async def listing(self, key: bytes, after: int) -> Listing:
+    async def listing(self, key: bytes, after: int) -> RecordListing:
         """List the payloads and groups that arrived at the other enclave for a local key after a sequence number.
-        Raises `LineLost`.
+        Raises `EnclaveLinkLost`.
         """
 
-    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Fetch payloads and groups by id, as many as fit in one response. Raises `LineLost`."""
+    async def fetch(self, labels: Sequence[RecordLabel]) -> list[EnclaveRecord]:
+        """Fetch payloads and groups by id, as many as fit in one response. Raises `EnclaveLinkLost`."""

@@ -1,4 +1,4 @@
-"""`Intake`: validates payloads and groups, of this enclave and of other enclaves, and writes them to the database.
+"""`PayloadIntake`: validates payloads and groups of this and of other enclaves, and writes them to the database.
 
 A payload of another enclave must pass these checks. A local key can decrypt it. The sender is a member of the payload's
 group, and the recipients are exactly the group's members. If the payload is a private transaction, it names the same
@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import MAX_MEMBERS, MAX_TEXT_BYTES
-from ophion.enclave.payload_exchange import Kind, Label, Parcel
-from ophion.enclave.payload_quota import Expired, PayloadQuota
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
+from ophion.enclave.payload_quota import ExpiredRecord, PayloadQuota
 from ophion.enclave.privacy_groups import NOT_ACCEPTED, GroupRegistry
 from ophion.enclave.purge_unreferenced import deleted_rows
 from ophion.enclave.store_writer import ARRIVALS, PAYLOADS, Change, StoreWriter, number_of, numbered
@@ -43,7 +43,7 @@ _JUDGED_AT_ONCE: Final = 8
 """Maximum number of payloads that are decrypted on the event loop; more payloads are decrypted in a worker thread."""
 
 
-class Intake:
+class PayloadIntake:
     """Validates arriving payloads and groups, numbers them in order of arrival, and writes them to the database."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Intake:
             log.info("deleted payloads and groups without a marker count=%d", len(dead))
         return len(dead)
 
-    def _expiry_rows(self, dead: Sequence[Expired]) -> list[Change]:
+    def _expiry_rows(self, dead: Sequence[ExpiredRecord]) -> list[Change]:
         changes = self._quota.forget(dead)
         for one in dead:
             changes += deleted_rows(self._store, one)
@@ -120,7 +120,7 @@ class Intake:
 
     async def take(
         self,
-        parcels: Sequence[Parcel],
+        entries: Sequence[EnclaveRecord],
         proven: frozenset[bytes],
         is_pushed: bool,
         arrived: Callable[[Sequence[bytes]], None],
@@ -132,23 +132,21 @@ class Intake:
         its sender; a fetched payload may come from any peer. `arrived` is called with the new payloads once they are
         durable, even if the peer has disconnected.
         """
-        payloads = [one.body for one in parcels if one.label.kind is Kind.PAYLOAD]
+        payloads = [one.body for one in entries if one.label.kind is RecordKind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)
-        await self._validate_keys(parcels, judged)
+        await self._validate_keys(entries, judged)
         verdicts = iter(judged)
         changes: list[Change] = []
         records: dict[bytes, bytes] = {}
         made: list[GroupRecord] = []
         refusals: list[str | None] = []
-        for parcel in parcels:
-            if parcel.label.kind is Kind.GROUP:
-                refusals.append(self._take_group(parcel, proven, is_pushed, changes, made))
+        for entry in entries:
+            if entry.label.kind is RecordKind.GROUP:
+                refusals.append(self._take_group(entry, proven, is_pushed, changes, made))
             else:
-                refusals.append(
-                    self._take_payload(parcel, next(verdicts), proven if is_pushed else None, changes, made)
-                )
-                if refusals[-1] is None and not self.has(parcel.label.id):
-                    records[parcel.label.id] = self._unwritten[parcel.label.id] = parcel.body
+                refusals.append(self._take_payload(entry, next(verdicts), proven if is_pushed else None, changes, made))
+                if refusals[-1] is None and not self.has(entry.label.id):
+                    records[entry.label.id] = self._unwritten[entry.label.id] = entry.body
         # write even without changes, to wait for the commit of payloads and groups that an earlier call accepted
         await self._write(changes, records, made, arrived)
         return refusals
@@ -164,7 +162,7 @@ class Intake:
             return self._keyring.judge(records)
         return await self._lanes.peers.run(partial(self._keyring.judge, records))
 
-    async def _validate_keys(self, parcels: Sequence[Parcel], judged: Sequence[SealedRecord | None]) -> None:
+    async def _validate_keys(self, entries: Sequence[EnclaveRecord], judged: Sequence[SealedRecord | None]) -> None:
         """Validate the member keys of new groups. Many keys are validated in a worker thread, because the peer chooses
         their number.
         """
@@ -172,10 +170,10 @@ class Intake:
         for sealed in judged:
             if sealed is not None and sealed.opens and self._groups.get(sealed.group) is None:
                 members.update(sealed.recipients[: sealed.members])
-        for parcel in parcels:
-            if parcel.label.kind is Kind.GROUP and self._groups.get(parcel.label.id) is None:
+        for entry in entries:
+            if entry.label.kind is RecordKind.GROUP and self._groups.get(entry.label.id) is None:
                 with suppress(DecodeError):
-                    members.update(GroupRecord.decode(parcel.body).members)
+                    members.update(GroupRecord.decode(entry.body).members)
         unvalidated = self._groups.unvalidated(members)
         validate = partial(_valid_keys, unvalidated)
         self._groups.note_valid(
@@ -184,21 +182,21 @@ class Intake:
 
     def _take_payload(
         self,
-        parcel: Parcel,
+        entry: EnclaveRecord,
         sealed: SealedRecord | None,
         proven: frozenset[bytes] | None,
         changes: list[Change],
         made: list[GroupRecord],
     ) -> str | None:
-        if len(parcel.body) > MAX_RECORD_BYTES:
+        if len(entry.body) > MAX_RECORD_BYTES:
             return "it is too large"
         if sealed is None:
-            return "its sender's key is not proven" if _sender(parcel.body) is not None else "it is no sealed payload"
-        if sealed.key != parcel.label.id:
+            return "its sender's key is not proven" if _sender(entry.body) is not None else "it is no sealed payload"
+        if sealed.key != entry.label.id:
             return "it is not what its label says"
         known = self._unwritten.get(sealed.key) or self._store.row(PAYLOADS, sealed.key)
         if known is not None:
-            is_stored = known == parcel.body or (sealed.opens and is_same_payload(known, parcel.body))
+            is_stored = known == entry.body or (sealed.opens and is_same_payload(known, entry.body))
             return None if is_stored else "another record has its key"
         if not sealed.opens:
             return "it does not open"
@@ -211,7 +209,7 @@ class Intake:
         is_pushed = proven is not None
         if is_pushed and self._max_gas is not None and (sealed.gas_limit or 0) > self._max_gas:
             return f"the gas limit of its transaction is above {self._max_gas}, the maximum here"
-        size, now = len(parcel.body), self._clock.now()
+        size, now = len(entry.body), self._clock.now()
         admits = (
             self._quota.admits_payload(sealed.sender, size, now) if is_pushed else self._quota.admits_fetched(size, now)
         )
@@ -220,7 +218,7 @@ class Intake:
         refusal = self._take_its_group(sealed, members, is_pushed, changes, made)
         if refusal is None:
             # send a payload of Tessera only to members whose box it contains; the other members could not decrypt it
-            changes += self._payload_rows(sealed.key, parcel.body, with_box(parcel.body, recipients))
+            changes += self._payload_rows(sealed.key, entry.body, with_box(entry.body, recipients))
             if is_pushed:
                 changes.append(self._quota.add_payload(sealed.key, sealed.sender, size, now, self._number))
             else:
@@ -262,13 +260,18 @@ class Intake:
         return refusal
 
     def _take_group(
-        self, parcel: Parcel, proven: frozenset[bytes], is_pushed: bool, changes: list[Change], made: list[GroupRecord]
+        self,
+        entry: EnclaveRecord,
+        proven: frozenset[bytes],
+        is_pushed: bool,
+        changes: list[Change],
+        made: list[GroupRecord],
     ) -> str | None:
         try:
-            record = GroupRecord.decode(parcel.body)
+            record = GroupRecord.decode(entry.body)
         except DecodeError as error:
             return str(error)
-        if record.id != parcel.label.id:
+        if record.id != entry.label.id:
             return "it is not what its label says"
         known = self._groups.get(record.id)
         if known is not None and (record.active or not known.active):
@@ -295,13 +298,13 @@ class Intake:
         changes: list[Change] = []
         for group in groups:
             changes += self._groups.put(group)
-            changes += self._arrival_rows(Label(Kind.GROUP, group.id), group.members)
+            changes += self._arrival_rows(RecordLabel(RecordKind.GROUP, group.id), group.members)
         return changes
 
     def _payload_rows(self, key: bytes, record: bytes, recipients: Sequence[bytes]) -> list[Change]:
-        return [(PAYLOADS, key, record), *self._arrival_rows(Label(Kind.PAYLOAD, key), recipients)]
+        return [(PAYLOADS, key, record), *self._arrival_rows(RecordLabel(RecordKind.PAYLOAD, key), recipients)]
 
-    def _arrival_rows(self, label: Label, keys: Sequence[bytes]) -> list[Change]:
+    def _arrival_rows(self, label: RecordLabel, keys: Sequence[bytes]) -> list[Change]:
         self._number += 1
         encoded = label.encode()
         return [(ARRIVALS, numbered(key, self._number), encoded) for key in keys]
@@ -325,7 +328,7 @@ class Intake:
         await self._writer.write(changes, settled)
 
 
-def _has_marker(ledger: PrivateLedger, one: Expired) -> bool:
+def _has_marker(ledger: PrivateLedger, one: ExpiredRecord) -> bool:
     return bool(ledger.blocks(one.id, 0, 1) if one.is_group else ledger.markers_of(one.id))
 
 
@@ -341,13 +344,13 @@ def _sender(record: bytes) -> bytes | None:
         return None
 
 
-def group_id_of(parcel: Parcel) -> bytes:
+def group_id_of(entry: EnclaveRecord) -> bytes:
     """Return the id of a group, or the id of the group to which a payload belongs. Returns empty bytes if the id cannot
     be read.
     """
-    if parcel.label.kind is Kind.GROUP:
-        return parcel.label.id
+    if entry.label.kind is RecordKind.GROUP:
+        return entry.label.id
     try:
-        return read_sealed(parcel.body).group
+        return read_sealed(entry.body).group
     except NativeError:
         return b""

@@ -71,7 +71,7 @@ class _Unmarked(Struct, frozen=True):
         return UNMARKED, self.kind + id, self.sender + b"".join(one.to_bytes(8, "big") for one in numbers)
 
 
-class Expired(Struct, frozen=True):
+class ExpiredRecord(Struct, frozen=True):
     """A payload or a group that has expired."""
 
     is_group: bool
@@ -185,17 +185,17 @@ class PayloadQuota:
         one = self._open.get(_GROUP + group_id)
         return [] if one is None else [self._add(group_id, replace(one, time=now))]
 
-    def expired(self, now: float, most: int) -> list[Expired]:
+    def expired(self, now: float, most: int) -> list[ExpiredRecord]:
         """Return at most `most` expired payloads and groups."""
-        found: list[Expired] = []
+        found: list[ExpiredRecord] = []
         for key, one in self._open.items():
             if now - one.time > (KNOWN_EXPIRY_S if one.sender in self._known else UNKNOWN_EXPIRY_S):
-                found.append(Expired(one.kind == _GROUP, key[1:], one.number))
+                found.append(ExpiredRecord(one.kind == _GROUP, key[1:], one.number))
                 if len(found) == most:
                     break
         return found
 
-    def forget(self, expired: Iterable[Expired]) -> list[Change]:
+    def forget(self, expired: Iterable[ExpiredRecord]) -> list[Change]:
         """Stop counting deleted payloads and groups. Returns the database rows to delete."""
         changes: list[Change] = []
         for one in expired:
@@ -241,11 +241,11 @@ class PayloadQuota:
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 
 
-def unmarked_rows(store: Store) -> Iterable[Expired]:
+def unmarked_rows(store: Store) -> Iterable[ExpiredRecord]:
     """Yield every payload and group without a marker transaction, expired or not."""
     for key, value in all_rows(store, UNMARKED):
         if key[:1] in (_PAYLOAD, _GROUP):
-            yield Expired(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))
+            yield ExpiredRecord(key[:1] == _GROUP, key[1:], int.from_bytes(value[48:56], "big"))
 
 
 def all_rows(store: Store, table: str) -> Iterable[tuple[bytes, bytes]]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from ophion.enclave.group_ids import lookup_id
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.payload_quota import Expired, all_rows, unmarked_rows
+from ophion.enclave.payload_quota import ExpiredRecord, all_rows, unmarked_rows
 from ophion.enclave.store_writer import ARRIVALS, GROUPS, LOOKUP, PAYLOADS, UNMARKED, Change, numbered
 from ophion.native.enclave import read_sealed
 from ophion.native.privacy import PrivateLedger
@@ -38,13 +38,13 @@ def purge_unmarked(store: Store, own: frozenset[bytes]) -> tuple[int, int]:
         record = GroupRecord.decode(row)
         if group_id not in tracked and record.maker not in own and not ledger.blocks(group_id, 0, 1):
             counts[1] += 1
-            changes += deleted_rows(store, Expired(True, group_id, None))
+            changes += deleted_rows(store, ExpiredRecord(True, group_id, None))
     for start in range(0, len(changes), _WRITTEN_AT_ONCE):
         store.write_rows(changes[start : start + _WRITTEN_AT_ONCE])
     return counts[0], counts[1]
 
 
-def deleted_rows(store: Store, one: Expired) -> list[Change]:
+def deleted_rows(store: Store, one: ExpiredRecord) -> list[Change]:
     """Return the database changes that delete a payload or a group."""
     keys: Iterable[bytes] = ()
     if one.is_group:

@@ -12,9 +12,9 @@ import orjson
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import base64_text, group_object
 from ophion.enclave.interface import MAX_TEXT_BYTES, GroupType
-from ophion.enclave.payload_exchange import Kind, Label
-from ophion.enclave_http.pending_requests import OpenRequests
-from ophion.enclave_http.request_bodies import BadRequestBody, Form, header_keys
+from ophion.enclave.payload_exchange import RecordKind, RecordLabel
+from ophion.enclave_http.pending_requests import PendingRequests
+from ophion.enclave_http.request_bodies import BadRequestBody, RequestBody, header_keys
 from ophion.errors import EnclaveError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.rpc.transport.host_allowlist import HostList
@@ -22,7 +22,7 @@ from ophion.rpc.transport.http.messages import JSON, TEXT, Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.origins import OriginList
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.version import client_version
 
@@ -47,7 +47,7 @@ class EnclaveApplication:
     def __init__(self, enclave: EmbeddedEnclave, loop: asyncio.AbstractEventLoop) -> None:
         self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
-        self._open = OpenRequests(loop, _MAX_OPEN)
+        self._open = PendingRequests(loop, _MAX_OPEN)
         self._turn = asyncio.Lock()
         self._posts: dict[bytes, Handler] = {
             b"/send": self._send,
@@ -105,7 +105,7 @@ class EnclaveApplication:
     # --- POST ------------------------------------------------------------------------------------
 
     async def _send(self, request: Request) -> Response:
-        form = Form(request.body)
+        form = RequestBody(request.body)
         sender = form.optional_key("from") or self._enclave.keys[0]
         if form.has("privacyGroupId"):
             key = await self._enclave.send_text(form.data("payload"), sender, group_id=form.key("privacyGroupId"))
@@ -114,7 +114,7 @@ class EnclaveApplication:
         return _json({"key": base64_text(key)})
 
     async def _receive(self, request: Request) -> Response:
-        form = Form(request.body)
+        form = RequestBody(request.body)
         payload, group_id, sender = self._payload(form.key("key"), form.optional_key("to"))
         return _json(
             {"payload": base64_text(payload), "privacyGroupId": base64_text(group_id), "senderKey": base64_text(sender)}
@@ -134,7 +134,7 @@ class EnclaveApplication:
         return Response(200, (payload,), _RAW)
 
     async def _create_group(self, request: Request) -> Response:
-        form = Form(request.body)
+        form = RequestBody(request.body)
         sender = form.optional_key("from") or self._enclave.keys[0]
         seed = form.data("seed") if form.has("seed") else None
         members = form.keys("addresses")
@@ -142,16 +142,16 @@ class EnclaveApplication:
         return _json(group_object(group))
 
     async def _delete_group(self, request: Request) -> Response:
-        form = Form(request.body)
+        form = RequestBody(request.body)
         sender = form.optional_key("from") or self._enclave.keys[0]
         return _json(base64_text(await self._enclave.delete_group(form.key("privacyGroupId"), sender)))
 
     async def _find_group(self, request: Request) -> Response:
-        groups = await self._enclave.find_groups(Form(request.body).keys("addresses"))
+        groups = await self._enclave.find_groups(RequestBody(request.body).keys("addresses"))
         return _json([group_object(group) for group in groups])
 
     async def _retrieve_group(self, request: Request) -> Response:
-        group = await self._enclave.group(Form(request.body).key("privacyGroupId"))
+        group = await self._enclave.group(RequestBody(request.body).key("privacyGroupId"))
         if group is None or not group.active:
             raise EnclaveError("no such group", "PrivacyGroupNotFound")
         return _json(group_object(group))
@@ -164,7 +164,7 @@ class EnclaveApplication:
         if opened is None:
             raise _PAYLOAD_NOT_FOUND
         if to is not None:
-            record = self._enclave.load(Label(Kind.PAYLOAD, key))
+            record = self._enclave.load(RecordLabel(RecordKind.PAYLOAD, key))
             if to not in self._enclave.keys or record is None or to not in read_sealed(record).recipients:
                 raise _PAYLOAD_NOT_FOUND
         self._enclave.settle([key], [opened])
@@ -172,7 +172,7 @@ class EnclaveApplication:
 
     # --- pending requests ------------------------------------------------------------------------
 
-    def _later(self, request: Request) -> Response | Pending[Response]:
+    def _later(self, request: Request) -> Response | PendingReply[Response]:
         if self._open.is_full:
             return _failed(503, "NodePropagatingToAllPeers")
         return self._open.begin(self._answer(request))

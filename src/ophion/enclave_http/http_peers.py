@@ -1,9 +1,9 @@
 """Connections to enclaves over HTTP, for members whose nodes are not devp2p peers of this node (privacy.md 5.1, 15.2).
 
 This node asks every URL of `--privacy-enclave-peers` for its keys. The first response sealed with a key proves that the
-enclave holds that key. After that, the URL serves as a `Line`, like a devp2p connection: this node pushes payloads and
-groups over it, and fetches payloads and groups that it has missed. A URL that does not answer is retried after 0.5 s;
-the pause doubles up to one minute.
+enclave holds that key. After that, the URL serves as a `EnclaveLink`, like a devp2p connection: this node pushes
+payloads and groups over it, and fetches payloads and groups that it has missed. A URL that does not answer is retried
+after 0.5 s; the pause doubles up to one minute.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ import orjson
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import read_key
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.interface import MAX_KEYS, EnclaveAway
-from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.interface import MAX_KEYS, EnclaveUnreachable
+from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
 from ophion.peers.priv import messages
 from ophion.peers.priv.messages import MAX_LABELS, ListRequest
-from ophion.peers.priv.payload_push import Push, Pushes
+from ophion.peers.priv.payload_push import PayloadPush, Push
 from ophion.runtime.clock import Clock, Entropy
 
 log = logging.getLogger(__name__)
 
 PARTYINFO: Final = "/partyinfo"
-PATHS: Final = {Kind.PAYLOAD: "/push", Kind.GROUP: "/pushPrivacyGroup"}
+PATHS: Final = {RecordKind.PAYLOAD: "/push", RecordKind.GROUP: "/pushPrivacyGroup"}
 FETCH: Final = "/getPayload"
 LIST: Final = "/list"
 
@@ -52,7 +52,7 @@ _ALL_SEEN: Final = 2**63 - 1
 T = TypeVar("T")
 
 
-class HttpEnclaveLine:
+class HttpEnclaveLink:
     """The connection to one URL. It lasts from the first response to the first failed request."""
 
     is_fallback = False
@@ -71,46 +71,46 @@ class HttpEnclaveLine:
         self._client = client
         self._enclave = enclave
         self._entropy = entropy
-        self._pushes = Pushes(self._push, clock.monotonic)
+        self._pushes = PayloadPush(self._push, clock.monotonic)
         self._tasks: set[asyncio.Task[None]] = set()
         self._request_id = 0
 
     # --- Line ------------------------------------------------------------------------------------
 
-    def push(self, parcel: Parcel) -> Push:
+    def push(self, entry: EnclaveRecord) -> Push:
         """Push a payload or group. Several of them may share one request."""
-        return self._pushes.put(parcel)
+        return self._pushes.put(entry)
 
-    async def listing(self, key: bytes, after: int) -> Listing:
+    async def listing(self, key: bytes, after: int) -> RecordListing:
         """List the payloads and groups that arrived at the other enclave for a local key."""
         self._request_id += 1
         request = messages.encode_list(ListRequest(self._request_id, key, after))
         return (await self._ask(LIST, key, request, messages.read_listing))[1]
 
-    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
+    async def fetch(self, labels: Sequence[RecordLabel]) -> list[EnclaveRecord]:
         """Fetch payloads and groups by id. Sends one request per local key until everything is found."""
         missing = dict.fromkeys(labels[:MAX_LABELS])
-        found: list[Parcel] = []
+        found: list[EnclaveRecord] = []
         for key in self._enclave.keys:
             if not missing:
                 break
             self._request_id += 1
             request = messages.encode_request(self._request_id, list(missing))
-            for parcel in (await self._ask(FETCH, key, request, messages.read_parcels))[1]:
-                if parcel.label in missing:
-                    del missing[parcel.label]
-                    found.append(parcel)
+            for entry in (await self._ask(FETCH, key, request, messages.read_records))[1]:
+                if entry.label in missing:
+                    del missing[entry.label]
+                    found.append(entry)
         return found
 
     # --- connect and close -----------------------------------------------------------------------
 
     async def introduce(self) -> None:
-        """Request the keys of the enclave and a proof of each new key. Raises `LineLost`."""
+        """Request the keys of the enclave and a proof of each new key. Raises `EnclaveLinkLost`."""
         try:
             answer = await self._client.post(PARTYINFO, orjson.dumps({"keys": []}), _JSON)
             claimed = [read_key(key) for key in orjson.loads(answer.body)["keys"]] if answer.status == _OK else []
-        except (EnclaveAway, ValueError, KeyError, TypeError) as error:
-            raise LineLost(str(error)) from None
+        except (EnclaveUnreachable, ValueError, KeyError, TypeError) as error:
+            raise EnclaveLinkLost(str(error)) from None
         own = self._enclave.keys
         for key in claimed[:MAX_KEYS]:
             if key not in self.keys and key not in own:
@@ -119,10 +119,10 @@ class HttpEnclaveLine:
                 self.keys |= {key}
                 self._enclave.directory.came(self, key)
         if not self.keys:
-            raise LineLost("the URL serves no key of another enclave")
+            raise EnclaveLinkLost("the URL serves no key of another enclave")
 
     def close(self) -> None:
-        """Close the connection. Its unfinished pushes fail with `LineLost`."""
+        """Close the connection. Its unfinished pushes fail with `EnclaveLinkLost`."""
         self.lost.set()
         self._enclave.directory.left(self)
         self._pushes.lose()
@@ -130,36 +130,36 @@ class HttpEnclaveLine:
             task.cancel()
         self._client.close()
 
-    def _push(self, kind: Kind, parcels: list[Parcel]) -> bool:
+    def _push(self, kind: RecordKind, entries: list[EnclaveRecord]) -> bool:
         if self.lost.is_set():
             return False
-        task = asyncio.get_running_loop().create_task(self._deliver(kind, parcels))
+        task = asyncio.get_running_loop().create_task(self._deliver(kind, entries))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
 
-    async def _deliver(self, kind: Kind, parcels: list[Parcel]) -> None:
-        with suppress(LineLost):
-            for sender, some in groupby(parcels, self._sender):
+    async def _deliver(self, kind: RecordKind, entries: list[EnclaveRecord]) -> None:
+        with suppress(EnclaveLinkLost):
+            for sender, some in groupby(entries, self._sender):
                 sent = list(some)
                 acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
                 self._pushes.acknowledged(acks)
-                if not {ack.label for ack in acks} >= {parcel.label for parcel in sent}:
+                if not {ack.label for ack in acks} >= {entry.label for entry in sent}:
                     self.lost.set()  # the connection is lost, so no more acknowledgements arrive
 
-    def _sender(self, parcel: Parcel) -> bytes:
+    def _sender(self, entry: EnclaveRecord) -> bytes:
         """Return the local key with which a payload or group is sent."""
         own = self._enclave.keys
-        if parcel.label.kind is Kind.PAYLOAD:
-            sender = read_sealed(parcel.body).sender
+        if entry.label.kind is RecordKind.PAYLOAD:
+            sender = read_sealed(entry.body).sender
             return sender if sender in own else own[0]
-        members = GroupRecord.decode(parcel.body).members
+        members = GroupRecord.decode(entry.body).members
         return next((key for key in own if key in members), own[0])
 
     async def _ask(
         self, path: str, own: bytes, message: bytes, read: Callable[[bytes], T], other: bytes | None = None
     ) -> T:
-        """Send a sealed request and return the decrypted response. Raises `LineLost` for any failure."""
+        """Send a sealed request and return the decrypted response. Raises `EnclaveLinkLost` for any failure."""
         keyring = self._enclave.keyring
         recipient = min(self.keys) if other is None else other
         try:
@@ -171,9 +171,9 @@ class HttpEnclaveLine:
             if text is None:
                 raise DecodeError("the response does not open", "envelope")
             return read(text)
-        except (EnclaveAway, DecodeError) as error:
+        except (EnclaveUnreachable, DecodeError) as error:
             self.lost.set()
-            raise LineLost(str(error)) from None
+            raise EnclaveLinkLost(str(error)) from None
 
 
 class HttpEnclavePeers:
@@ -199,7 +199,7 @@ class HttpEnclavePeers:
         tls = ssl.create_default_context() if url.startswith("https:") else None
         while True:
             client = HttpClient(url, tls, timeout_s=_TIMEOUT_S)
-            line = HttpEnclaveLine(client, self._enclave, self._clock, self._entropy)
+            line = HttpEnclaveLink(client, self._enclave, self._clock, self._entropy)
             problem = "no response"
             try:
                 while not line.lost.is_set():
@@ -210,7 +210,7 @@ class HttpEnclavePeers:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_LOOK_S):
                             await line.lost.wait()
-            except LineLost as lost:
+            except EnclaveLinkLost as lost:
                 problem = str(lost)
             finally:
                 line.close()

@@ -19,11 +19,11 @@ from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE
 from ophion.enclave.payload_access import listed, served
-from ophion.enclave.payload_exchange import Kind, Label, LineLost, Parcel
+from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
 from ophion.enclave_http.http_peers import FETCH, LIST, PARTYINFO, PATHS
-from ophion.enclave_http.pending_requests import OpenRequests
+from ophion.enclave_http.pending_requests import PendingRequests
 from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, RateExceeded, SenderRates
 from ophion.enclave_http.tessera_peers import TesseraPeers
 from ophion.enclave_http.tessera_requests import TesseraRequests
@@ -68,12 +68,12 @@ class PeerApplication:
         self.plain: Callable[..., Result] | None = None
         self._enclave = enclave
         self._entropy = entropy
-        self._open = OpenRequests(loop, _MAX_OPEN)
+        self._open = PendingRequests(loop, _MAX_OPEN)
         self._rates = SenderRates(enclave.directory, clock)
         self._tessera = None if tessera is None else TesseraRequests(enclave, tessera, self._rates)
         self._posts: dict[bytes, Handler] = {
-            PATHS[Kind.PAYLOAD].encode(): self._take_payloads,
-            PATHS[Kind.GROUP].encode(): self._take_groups,
+            PATHS[RecordKind.PAYLOAD].encode(): self._take_payloads,
+            PATHS[RecordKind.GROUP].encode(): self._take_groups,
             FETCH.encode(): self._serve,
             LIST.encode(): self._list,
         }
@@ -130,33 +130,33 @@ class PeerApplication:
     # --- requests --------------------------------------------------------------------------------
 
     async def _take_payloads(self, sender: bytes, asked: bytes) -> bytes:
-        parcels = await self._run(len(asked), partial(messages.read_payloads, asked))
+        entries = await self._run(len(asked), partial(messages.read_payloads, asked))
         proven = frozenset((sender,))
-        sealed = [read_sealed(one.body) for one in parcels]
+        sealed = [read_sealed(one.body) for one in entries]
         new_members = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
         await self._rates.pay(sender, new_members * MEMBER_BYTES)
-        refusals = await self._enclave.take(parcels, proven, is_peer=False)
+        refusals = await self._enclave.take(entries, proven, is_peer=False)
         lines = self._enclave.directory.lines(sender)
-        orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
+        orphans = [one for one, refusal in zip(entries, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
             # the groups of these payloads are unknown, so fetch the groups from the sender of the payloads
-            labels = dict.fromkeys(Label(Kind.GROUP, read_sealed(one.body).group) for one in orphans)
-            with suppress(LineLost):
+            labels = dict.fromkeys(RecordLabel(RecordKind.GROUP, read_sealed(one.body).group) for one in orphans)
+            with suppress(EnclaveLinkLost):
                 await self._enclave.take(await lines[0].fetch(list(labels)), proven, is_peer=False)
-                refusals = await self._enclave.take(parcels, proven, is_peer=False)
-        return _acks(parcels, refusals)
+                refusals = await self._enclave.take(entries, proven, is_peer=False)
+        return _acks(entries, refusals)
 
     async def _take_groups(self, sender: bytes, asked: bytes) -> bytes:
         await self._rates.pay(sender, len(asked) // KEY_SIZE * MEMBER_BYTES)
         bodies = messages.read_groups(asked)
-        parcels = [Parcel(Label(Kind.GROUP, GroupRecord.decode(body).id), body) for body in bodies]
-        return _acks(parcels, await self._enclave.take(parcels, frozenset((sender,)), is_peer=False))
+        entries = [EnclaveRecord(RecordLabel(RecordKind.GROUP, GroupRecord.decode(body).id), body) for body in bodies]
+        return _acks(entries, await self._enclave.take(entries, frozenset((sender,)), is_peer=False))
 
     async def _serve(self, sender: bytes, asked: bytes) -> bytes:
         request_id, labels = messages.read_request(asked)
         found = served(self._enclave, labels, frozenset((sender,)))
-        await self._rates.pay(sender, sum(len(parcel.body) for parcel in found))
-        return messages.encode_parcels(request_id, found)
+        await self._rates.pay(sender, sum(len(entry.body) for entry in found))
+        return messages.encode_records(request_id, found)
 
     async def _list(self, sender: bytes, asked: bytes) -> bytes:
         request = messages.read_list(asked)
@@ -188,5 +188,5 @@ def peer_service(
     )
 
 
-def _acks(parcels: list[Parcel], refusals: list[str | None]) -> bytes:
-    return messages.encode_acks([Ack(one.label, refusal or "") for one, refusal in zip(parcels, refusals, strict=True)])
+def _acks(entries: list[EnclaveRecord], refusals: list[str | None]) -> bytes:
+    return messages.encode_acks([Ack(one.label, refusal or "") for one, refusal in zip(entries, refusals, strict=True)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ophion.enclave.peer_directory import Directory
+from ophion.enclave.peer_directory import PeerDirectory
 from ophion.errors import OphionError
 from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock
@@ -38,7 +38,7 @@ class RateExceeded(OphionError):
 class SenderRates:
     """Token buckets by enclave key."""
 
-    def __init__(self, directory: Directory, clock: Clock) -> None:
+    def __init__(self, directory: PeerDirectory, clock: Clock) -> None:
         self._directory = directory
         self._clock = clock
         self._shares: dict[bytes, TokenBucket] = {}

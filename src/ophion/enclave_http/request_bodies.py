@@ -25,7 +25,7 @@ BAD_KEY: Final = "EnclaveDecodePublicKey"
 _MAX_VALUES: Final = 4 * MAX_MEMBERS
 
 
-class Form:
+class RequestBody:
     """Reads the keys of a JSON request body."""
 
     def __init__(self, body: bytes) -> None:

@@ -2,7 +2,7 @@
 
 This node requests the enclave keys of every Tessera from its P2P server (`GET /partyinfo`). For each key, this node
 sends a random UUID that is encrypted for the key (`POST /partyinfo/validate`). If Tessera returns the UUID, it holds
-the key. Then the URL serves as a `Line` for that key: this node pushes payloads to `/push` and groups to
+the key. Then the URL serves as a `EnclaveLink` for that key: this node pushes payloads to `/push` and groups to
 `/pushPrivacyGroup`. `POST /partyinfo` tells Tessera the keys of this node. URLs of further enclaves come only from the
 configured enclaves, never from an enclave that calls this node.
 """
@@ -24,7 +24,7 @@ from uuid import UUID
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
-from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.tessera.groups import encode_group
 from ophion.enclave.tessera.party_info import MAX_INFO_BYTES, PartyInfo, normal_url
 from ophion.enclave.tessera.payloads import encode_payload
@@ -71,7 +71,7 @@ _TIMEOUT_S: Final = 20.0
 _RANDOMNESS: Final = 80
 
 
-class TesseraLine:
+class TesseraLink:
     """The connection to one Tessera enclave. The connection lasts from the first proven key to the first failed
     request.
     """
@@ -106,22 +106,22 @@ class TesseraLine:
 
     # --- Line ------------------------------------------------------------------------------------
 
-    def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
+    def push(self, entry: EnclaveRecord) -> asyncio.Future[str | None]:
         """Push a payload or group to the keys of this Tessera. Each recipient gets only its own box of a payload."""
         loop = asyncio.get_running_loop()
         push: asyncio.Future[str | None] = loop.create_future()
         if self.is_lost:
-            push.set_exception(LineLost())
+            push.set_exception(EnclaveLinkLost())
             return push
-        self._pushes[push] = loop.create_task(self._deliver(parcel, push))
+        self._pushes[push] = loop.create_task(self._deliver(entry, push))
         push.add_done_callback(self._settled)
         return push
 
-    async def listing(self, key: bytes, after: int) -> Listing:
+    async def listing(self, key: bytes, after: int) -> RecordListing:
         """Return an empty listing, because Tessera cannot list payloads."""
-        return Listing([], after, False)
+        return RecordListing([], after, False)
 
-    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
+    async def fetch(self, labels: Sequence[RecordLabel]) -> list[EnclaveRecord]:
         """Return an empty list, because Tessera sends every payload at once and does not serve it later."""
         return []
 
@@ -129,21 +129,21 @@ class TesseraLine:
 
     async def introduce(self) -> PartyInfo:
         """Tell Tessera the keys of this node, and verify the keys of Tessera. Returns the party info of Tessera. Raises
-        `LineLost`.
+        `EnclaveLinkLost`.
         """
         own = self._enclave.keys
         info = PartyInfo(self._own_url, tuple((key, self._own_url) for key in own), (self._own_url,))
         try:
             answer = await self._ask("POST", PARTYINFO, info.encode())
             if answer.status not in _STORED:
-                raise LineLost(f"POST {PARTYINFO} gives status {answer.status}")
+                raise EnclaveLinkLost(f"POST {PARTYINFO} gives status {answer.status}")
             answer = await self._ask("GET", PARTYINFO)
             if answer.status not in _STORED:
-                raise LineLost(f"GET {PARTYINFO} gives status {answer.status}")
+                raise EnclaveLinkLost(f"GET {PARTYINFO} gives status {answer.status}")
             body = bytes(answer.body)
             info = await self._enclave.lanes.peers.run(partial(PartyInfo.decode_json, body))
         except (HttpError, DecodeError) as error:
-            raise LineLost(str(error)) from None
+            raise EnclaveLinkLost(str(error)) from None
         for key in info.keys_of(info.url)[:MAX_KEYS]:
             if key in own or not self._may_hold(key):
                 continue
@@ -151,7 +151,7 @@ class TesseraLine:
                 self.keys |= {key}
                 self._enclave.directory.came(self, key)
         if not self.keys:
-            raise LineLost("the URL proves no key of another enclave")
+            raise EnclaveLinkLost("the URL proves no key of another enclave")
         return info
 
     def lose(self) -> None:
@@ -162,7 +162,7 @@ class TesseraLine:
         self._on_lost()
 
     def close(self) -> None:
-        """Close the connection. Its unfinished pushes fail with `LineLost`."""
+        """Close the connection. Its unfinished pushes fail with `EnclaveLinkLost`."""
         self.is_lost = True
         self._enclave.directory.left(self)
         for push in tuple(self._pushes):
@@ -183,9 +183,11 @@ class TesseraLine:
             return False
         return answer.status in _STORED and bytes(answer.body) == uuid
 
-    async def _deliver(self, parcel: Parcel, push: asyncio.Future[str | None]) -> None:
+    async def _deliver(self, entry: EnclaveRecord, push: asyncio.Future[str | None]) -> None:
         try:
-            outcome = await (self._deliver_group if parcel.label.kind is Kind.GROUP else self._deliver_payload)(parcel)
+            outcome = await (self._deliver_group if entry.label.kind is RecordKind.GROUP else self._deliver_payload)(
+                entry
+            )
         except (HttpError, DecodeError) as error:
             log.debug("push to Tessera failed url=%s reason=%s", self.name, error)
             self.lose()
@@ -194,23 +196,23 @@ class TesseraLine:
         if not push.done():
             push.set_result(outcome)
 
-    async def _deliver_payload(self, parcel: Parcel) -> str | None:
+    async def _deliver_payload(self, entry: EnclaveRecord) -> str | None:
         """Push a payload to every key of this Tessera for which the payload has a box. Returns None, or the first
         refusal.
         """
-        group_id = read_sealed(parcel.body).group
-        recipients = [key for key in boxes_of(parcel.body) if key in self.keys]
+        group_id = read_sealed(entry.body).group
+        recipients = [key for key in boxes_of(entry.body) if key in self.keys]
         refusal: str | None = "no key of this enclave is a recipient"
         for recipient in recipients:
-            payload = payload_for(parcel.body, recipient)
+            payload = payload_for(entry.body, recipient)
             if payload is not None:
                 refusal = await self._push(PUSH, encode_payload(payload, group_id))
             if refusal is not None:
                 break
         return refusal
 
-    async def _deliver_group(self, parcel: Parcel) -> str | None:
-        group = GroupRecord.decode(parcel.body)
+    async def _deliver_group(self, entry: EnclaveRecord) -> str | None:
+        group = GroupRecord.decode(entry.body)
         if self.keys.isdisjoint(group.members):
             return "no key of this enclave is a member"
         return await self._push(PUSH_GROUP, encode_group(group))
@@ -254,7 +256,7 @@ class TesseraPeers:
         self._wakes: dict[str, asyncio.Event] = {}
         self._refreshed: dict[str, float] = {}
         """Time of the last key request that a call from the URL caused, by URL."""
-        self._lines: dict[str, tuple[TesseraLine, frozenset[str]]] = {}
+        self._lines: dict[str, tuple[TesseraLink, frozenset[str]]] = {}
         """Connections by URL, each with the IP addresses of the URL."""
         self._held: frozenset[bytes] = frozenset()
         """Keys that configured URLs have proven. They are reserved for these URLs, because another URL could pass off a
@@ -317,7 +319,7 @@ class TesseraPeers:
         while is_configured or failures < _MAX_FAILURES:
             client = HttpClient(url, tls, timeout_s=_TIMEOUT_S, max_reply_bytes=MAX_INFO_BYTES)
             may_hold = partial(self._may_hold, is_configured)
-            line = TesseraLine(client, self._enclave, self._entropy, self.own_url, wake.set, may_hold)
+            line = TesseraLink(client, self._enclave, self._entropy, self.own_url, wake.set, may_hold)
             problem = "a request failed"
             try:
                 while not line.is_lost:
@@ -331,7 +333,7 @@ class TesseraPeers:
                         log.info("Tessera online url=%s keys=%d", url, len(line.keys))
                     pause, failures, was_there = _FIRST_PAUSE_S, 0, True
                     await _wait(wake, _LOOK_S)
-            except LineLost as lost:
+            except EnclaveLinkLost as lost:
                 problem = str(lost)
             finally:
                 line.close()
@@ -364,5 +366,5 @@ async def _addresses(url: str) -> frozenset[str]:
 
 def _fail(push: asyncio.Future[str | None]) -> None:
     if not push.done():
-        push.set_exception(LineLost())
+        push.set_exception(EnclaveLinkLost())
         push.exception()  # mark the exception as retrieved, because the caller may no longer wait for the push

@@ -20,7 +20,7 @@ from ophion import __version__
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.payload_exchange import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.payload_intake import BUDGET_EXCEEDED, TOO_MANY_GROUPS
 from ophion.enclave.tessera.groups import decode_group
 from ophion.enclave.tessera.party_info import PartyInfo
@@ -131,8 +131,8 @@ class TesseraRequests:
             await self._rates.pay(sender, len(group.members) * MEMBER_BYTES)
         record = await self._run(size, partial(member_record, payload, group, own, box))
         key = (await self._run(size, partial(read_sealed, record))).key
-        parcel = Parcel(Label(Kind.PAYLOAD, key), record)
-        [refusal] = await self._enclave.take([parcel], frozenset((sender,)), is_peer=False)
+        entry = EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record)
+        [refusal] = await self._enclave.take([entry], frozenset((sender,)), is_peer=False)
         return Response(201, (base64_text(key).encode(),), TEXT) if refusal is None else _refused(refusal)
 
     async def _take_group(self, request: Request) -> Response:
@@ -142,8 +142,8 @@ class TesseraRequests:
         if not proven:
             self._name(request.address)
             return _text(403, "its caller is not the enclave of a member")
-        parcel = Parcel(Label(Kind.GROUP, group.id), group.encode())
-        [refusal] = await self._enclave.take([parcel], proven, is_peer=False)
+        entry = EnclaveRecord(RecordLabel(RecordKind.GROUP, group.id), group.encode())
+        [refusal] = await self._enclave.take([entry], proven, is_peer=False)
         return Response(200) if refusal is None else _refused(refusal)
 
     # --- helpers ---------------------------------------------------------------------------------

@@ -23,31 +23,31 @@ class ServiceKind(Enum):
     METRICS = "metrics"
 
 
-class Place(Struct, frozen=True):
+class ServiceAddress(Struct, frozen=True):
     """Host and port of a service."""
 
     host: str
     port: int
 
 
-class SiteNode(Struct, frozen=True):
+class BackendNode(Struct, frozen=True):
     """One node of a network, with its role and addresses."""
 
     name: str
     role: str
     """Role of the node: `rpc`, `validator` or `member`."""
-    places: Mapping[ServiceKind, Place]
+    places: Mapping[ServiceKind, ServiceAddress]
     """Addresses of the enabled services."""
     enode: str | None = None
 
 
-class Site(Struct, frozen=True):
+class BackendNetwork(Struct, frozen=True):
     """A network. Requests to paths without a node name go to the first node."""
 
     network: str
     consensus: str | None
-    nodes: tuple[SiteNode, ...]
-    tools: Mapping[str, Place] = field(default_factory=dict)
+    nodes: tuple[BackendNode, ...]
+    tools: Mapping[str, ServiceAddress] = field(default_factory=dict)
     """Addresses of `prometheus` and `grafana`, if these tools run beside the network."""
     needs_token: bool = False
     """Whether JSON-RPC over HTTP requires a token."""
@@ -74,7 +74,7 @@ class Site(Struct, frozen=True):
         path.write_text(json.dumps(document, indent=2) + "\n")
 
     @classmethod
-    def read(cls, path: Path) -> Site:
+    def read(cls, path: Path) -> BackendNetwork:
         """Read a site from a file that `write` has written. Raises `CommandError` if the file is missing or
         malformed.
         """
@@ -92,11 +92,11 @@ class Site(Struct, frozen=True):
             raise CommandError(f"{path} does not describe a network: {error}") from None
 
 
-def _node(item: Any) -> SiteNode:
+def _node(item: Any) -> BackendNode:
     places = {ServiceKind(kind): _place(place) for kind, place in item["places"].items()}
-    return SiteNode(str(item["name"]), str(item["role"]), places, item.get("enode"))
+    return BackendNode(str(item["name"]), str(item["role"]), places, item.get("enode"))
 
 
-def _place(item: Any) -> Place:
+def _place(item: Any) -> ServiceAddress:
     host, port = item
-    return Place(str(host), int(port))
+    return ServiceAddress(str(host), int(port))

@@ -12,8 +12,8 @@ from typing import cast
 
 from ophion.gateway.fast_path import RelayPath
 from ophion.gateway.proxy_headers import handshake, target_of
-from ophion.gateway.routing import Paths, RouteTarget
-from ophion.gateway.tunnel import Openings, Tunnel
+from ophion.gateway.routing import PathRouter, RouteTarget
+from ophion.gateway.tunnel import Tunnel, TunnelSlots
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.policy import HttpPolicy, Result
 from ophion.rpc.transport.http.reader import RequestReader
@@ -28,9 +28,9 @@ class GatewayConnection(asyncio.Protocol):
     def __init__(
         self,
         policy: HttpPolicy,
-        paths: Paths,
+        paths: PathRouter,
         hand_over: Callable[[HttpConnection, Tunnel], None],
-        openings: Openings,
+        openings: TunnelSlots,
     ) -> None:
         """Create the connection. The connection calls `hand_over` to transfer its connection slot to a WebSocket
         tunnel.

@@ -14,7 +14,7 @@ from ophion.rpc.transport.http.messages import JSON, Response
 _RETRY: Final = b"Retry-After: 1\r\n"
 
 
-class AnswerLost(OphionError):
+class IncompleteResponse(OphionError):
     """A node disconnected after the client had received part of the response."""
 
     transient = True

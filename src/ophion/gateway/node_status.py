@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import orjson
 
-from ophion.gateway.backends import ServiceKind, Site
+from ophion.gateway.backends import BackendNetwork, ServiceKind
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.http.messages import JSON, Response
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 
 NO_STORE: Final = b"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
 _LIVENESS: Final = b"GET /liveness HTTP/1.1\r\nHost: %b\r\n\r\n"
@@ -26,25 +26,27 @@ _FRESH_S: Final = 0.5
 class NodeStatus:
     """Checks which nodes of a site are online."""
 
-    def __init__(self, site: Site, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, site: BackendNetwork, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop
+    ) -> None:
         """Create the liveness checks. `services` maps node names to JSON-RPC services; a node with None counts as
         offline.
         """
         self._site = site
         self._services = services
         self._loop = loop
-        self._waiting: set[Pending[Response]] = set()
-        self._open_checks: dict[str, Pending[Any]] = {}
+        self._waiting: set[PendingReply[Response]] = set()
+        self._open_checks: dict[str, PendingReply[Any]] = {}
         self._is_up: dict[str, bool] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._last: Response | None = None
         self._last_at = 0.0
 
-    def now(self) -> Response | Pending[Response]:
+    def now(self) -> Response | PendingReply[Response]:
         """Return `nodes.json`. The response comes at once if the last result is recent."""
         if self._last is not None and self._loop.time() < self._last_at + _FRESH_S:
             return self._last
-        pending: Pending[Response] = Pending(lambda: self._waiting.discard(pending))
+        pending: PendingReply[Response] = PendingReply(lambda: self._waiting.discard(pending))
         self._waiting.add(pending)
         if self._timer is None:
             self._check()
@@ -60,7 +62,7 @@ class NodeStatus:
         self._timer = self._loop.call_later(_LIVENESS_TIMEOUT_S, self._publish)
         for name, service in self._services.items():
             reply = None if service is None else service.ask(_LIVENESS % service.host)
-            if isinstance(reply, Pending):
+            if isinstance(reply, PendingReply):
                 self._open_checks[name] = reply
                 reply.deliver = partial(self._answered, name)
             else:

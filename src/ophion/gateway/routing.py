@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from ophion.gateway.backends import ServiceKind, Site
+from ophion.gateway.backends import BackendNetwork, ServiceKind
 from ophion.gateway.error_responses import failure
 from ophion.gateway.node_status import NO_STORE, NodeStatus
 from ophion.gateway.proxy_headers import request_head, target_of, with_body, with_length
@@ -91,10 +91,10 @@ class RouteTarget:
         return with_length(self._head, size)
 
 
-class Paths:
+class PathRouter:
     """The application on the port of a gateway: it answers or forwards each request by its path."""
 
-    def __init__(self, site: Site, page: Page, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, site: BackendNetwork, page: Page, loop: asyncio.AbstractEventLoop) -> None:
         self.plain: Callable[..., Result] | None = None
         self._site = site
         self._page = page

@@ -16,9 +16,9 @@ from ophion.rpc.transport.origins import PageOrigins
 from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:
-    from ophion.gateway.backends import Site
+    from ophion.gateway.backends import BackendNetwork
     from ophion.gateway.connection import GatewayConnection
-    from ophion.gateway.routing import Page, Paths
+    from ophion.gateway.routing import Page, PathRouter
     from ophion.gateway.tunnel import Tunnel
 
 MAX_CONNECTIONS: Final = 8192
@@ -35,7 +35,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
 
     def __init__(
         self,
-        site: Callable[[], Site],
+        site: Callable[[], BackendNetwork],
         page: Page,
         host: str = "127.0.0.1",
         port: int | None = None,
@@ -51,13 +51,13 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         self._hosts = hosts
         self._limits = limits
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Paths, Callable[[], GatewayConnection]]:
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[PathRouter, Callable[[], GatewayConnection]]:
         # import this module at the first client, because most web interfaces are never opened
         from ophion.gateway.connection import GatewayConnection
-        from ophion.gateway.routing import Paths
-        from ophion.gateway.tunnel import Openings
+        from ophion.gateway.routing import PathRouter
+        from ophion.gateway.tunnel import TunnelSlots
 
-        paths = Paths(self._site(), self._page, loop)
+        paths = PathRouter(self._site(), self._page, loop)
         policy = HttpPolicy(
             paths,
             HostList(self._hosts),
@@ -68,7 +68,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
             self.places.leave,
             shared=self._shared,
         )
-        openings = Openings()
+        openings = TunnelSlots()
         return paths, lambda: GatewayConnection(policy, paths, self._hand_over, openings)
 
     def _hand_over(self, connection: HttpConnection, tunnel: Tunnel) -> None:

@@ -6,7 +6,7 @@ The node itself speaks WebSocket with the client: it checks frames, pings, and c
 - Only a 101 response of the node opens the tunnel. Other responses are forwarded and end the connection.
 - Backpressure: while one end does not read, the tunnel does not read from the other end.
 - When one end disconnects, the tunnel closes the other end.
-- Fairness: bytes are copied in time slices (tunnel_direction.py), and few tunnels open at a time (`Openings`).
+- Fairness: bytes are copied in time slices (tunnel_direction.py), and few tunnels open at a time (`TunnelSlots`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_OPENING: Final = 32
 """Maximum number of tunnels that open at the same time. Opening a tunnel costs as much as some dozen plain requests."""
 
 
-class Openings:
+class TunnelSlots:
     """Limits how many tunnels open at the same time. Further tunnels wait in a queue."""
 
     def __init__(self, max_opening: int = _MAX_OPENING) -> None:
@@ -88,7 +88,7 @@ class Tunnel(asyncio.Protocol):
         early: bytes,
         closed: Callable[[Tunnel], None],
         shared: SharedResources,
-        openings: Openings,
+        openings: TunnelSlots,
         write_timeout_s: float,
         is_paused: bool = False,
     ) -> None:
@@ -105,7 +105,7 @@ class Tunnel(asyncio.Protocol):
         self._shared = shared
         self._openings = openings
         self._write_timeout_s = write_timeout_s
-        self._far: FarEnd | None = None
+        self._far: NodeEnd | None = None
         self._opening: asyncio.Task[None] | None = None
         self._direction = TunnelDirection(shared.scheduler, transport, self._to_the_node, self.report_memory)
         self._is_paused = is_paused
@@ -122,7 +122,7 @@ class Tunnel(asyncio.Protocol):
         self._openings.begin(self)
 
     def open(self) -> None:
-        """Connect to the node. `Openings` calls this method when a slot is free."""
+        """Connect to the node. `TunnelSlots` calls this method when a slot is free."""
         self._opening = asyncio.get_running_loop().create_task(self._open(), name="open a tunnel")
 
     async def _open(self) -> None:
@@ -133,8 +133,8 @@ class Tunnel(asyncio.Protocol):
         except OSError as error:
             self.refuse(502, self._upstream.problem(error))
 
-    def _made(self) -> FarEnd:
-        self._far = FarEnd(self, self._hello, self._shared)
+    def _made(self) -> NodeEnd:
+        self._far = NodeEnd(self, self._hello, self._shared)
         self._hello = b""
         return self._far
 
@@ -235,7 +235,7 @@ class Tunnel(asyncio.Protocol):
         self._transport.abort()
 
     def cut_off(self) -> None:
-        """Close the tunnel because all clients together hold too much memory (`Budget`)."""
+        """Close the tunnel because all clients together hold too much memory (`MemoryBudget`)."""
         self._transport.abort()
 
     def close(self) -> None:
@@ -250,7 +250,7 @@ class Tunnel(asyncio.Protocol):
         self._shared.budget.report_memory(self, size)
 
 
-class FarEnd(asyncio.Protocol):
+class NodeEnd(asyncio.Protocol):
     """The node's end of a tunnel."""
 
     __slots__ = ("_direction", "_head", "_hello", "_refused", "_shared", "_transport", "_tunnel")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-from ophion.runtime.fair_scheduler import FairScheduler, Share
+from ophion.runtime.fair_scheduler import FairScheduler, LoopShare
 
 _PIECE_CPU_S: Final = 20e-6
 _BYTE_CPU_S: Final = 0.6e-9
@@ -48,7 +48,7 @@ class TunnelDirection:
         self._source = source
         self._write = write
         self._report_memory = report_memory
-        self._share = Share()
+        self._share = LoopShare()
         self._held = b""
         """Bytes that wait for a time slice."""
         self._is_held = self._is_over = False

@@ -4,8 +4,8 @@ A request uses the connection that was used last, or a new connection. Connectio
 carries one request at a time, so no request waits behind a slow one. The gateway never sends a request twice, because
 only the client knows whether that is safe.
 
-Fast path: a plain response goes directly to the waiting client (`Relay`). All other responses take the slow path
-through `Pending`. If the client has sent more bytes or disconnected, its response takes the slow path too.
+Fast path: a plain response goes directly to the waiting client (`WaitingClient`). All other responses take the slow
+path through `PendingReply`. If the client has sent more bytes or disconnected, its response takes the slow path too.
 tests/unit/gateway/test_fast_path.py compares both.
 """
 
@@ -17,12 +17,12 @@ import socket
 from collections import deque
 from typing import Any, Final, Protocol, cast
 
-from ophion.gateway.backends import Place, ServiceKind
-from ophion.gateway.error_responses import AnswerLost, failure
-from ophion.gateway.upstream_response import AnswerReader
+from ophion.gateway.backends import ServiceAddress, ServiceKind
+from ophion.gateway.error_responses import IncompleteResponse, failure
+from ophion.gateway.upstream_response import UpstreamResponseReader
 from ophion.rpc.transport.host_allowlist import in_brackets
 from ophion.rpc.transport.http.messages import Response
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from ophion.rpc.transport.streaming import StreamedAnswer
 
 logger = logging.getLogger(__name__)
@@ -44,20 +44,22 @@ def take_little(transport: asyncio.BaseTransport) -> None:
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
 
 
-class Relay(Protocol):
+class WaitingClient(Protocol):
     """A client that waits for a plain response."""
 
     def relayed(self, answer: bytes) -> None:
         """Receive the head and body of the response."""
 
     def queue_relay(self) -> None:
-        """Handle a response that is not plain. The client then waits for the `Pending` of the connection."""
+        """Handle a response that is not plain. The client then waits for the `PendingReply` of the connection."""
 
 
 class Upstream:
     """One service of one node, or a tool such as Grafana."""
 
-    def __init__(self, kind: ServiceKind | None, name: str, place: Place, host_name: str | None = None) -> None:
+    def __init__(
+        self, kind: ServiceKind | None, name: str, place: ServiceAddress, host_name: str | None = None
+    ) -> None:
         self.kind = kind
         self.name = name
         """Name of the node or tool, for error messages."""
@@ -71,11 +73,11 @@ class Upstream:
         self._connecting: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
-    def ask(self, message: bytes) -> Pending[Any] | Response:
+    def ask(self, message: bytes) -> PendingReply[Any] | Response:
         """Send a request. The result is a `Response`, a `StreamedAnswer`, or `bytes` of a plain JSON body."""
         if self.idle:
             one = self.idle.pop()
-            pending: Pending[Any] = Pending(one.give_up)
+            pending: PendingReply[Any] = PendingReply(one.give_up)
             pending.weight = len(message)
             one.send(message, pending)
             return pending
@@ -176,7 +178,7 @@ class _Waiting:
         self._message = message
         self._over: UpstreamConnection | None = None
         self.is_given_up = False
-        self.pending: Pending[Any] = Pending(self.give_up)
+        self.pending: PendingReply[Any] = PendingReply(self.give_up)
         self.pending.weight = len(message)
 
     def go_over(self, one: UpstreamConnection) -> None:
@@ -210,9 +212,9 @@ class UpstreamConnection(asyncio.Protocol):
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self._pending: Pending[Any] | None = None
-        self._relay: Relay | None = None
-        self._reader: AnswerReader | None = None
+        self._pending: PendingReply[Any] | None = None
+        self._relay: WaitingClient | None = None
+        self._reader: UpstreamResponseReader | None = None
         self._last_head = b""
         self._last_size = -1
         self.is_lost = False
@@ -225,22 +227,22 @@ class UpstreamConnection(asyncio.Protocol):
         """Whether a request was sent and its response is missing or incomplete."""
         return self._pending is not None or self._relay is not None or self._reader is not None
 
-    def send(self, message: bytes, pending: Pending[Any]) -> None:
+    def send(self, message: bytes, pending: PendingReply[Any]) -> None:
         """Send a request. `pending` receives the response."""
         self._pending = pending
         self.quiet_s = 0.0
         self._transport.write(message)
 
-    def relay(self, message: bytes, relay: Relay) -> None:
+    def relay(self, message: bytes, relay: WaitingClient) -> None:
         """Send a request on the fast path. `relay` receives a plain response as raw bytes."""
         self._relay = relay
         self.quiet_s = 0.0
         self._transport.write(message)
 
-    def as_pending(self) -> Pending[Any]:
-        """Switch from the fast path to the slow path. Returns the `Pending` to wait for."""
+    def as_pending(self) -> PendingReply[Any]:
+        """Switch from the fast path to the slow path. Returns the `PendingReply` to wait for."""
         self._relay = None
-        pending = self._pending = Pending(self.give_up)
+        pending = self._pending = PendingReply(self.give_up)
         return pending
 
     def give_up(self) -> None:
@@ -290,7 +292,7 @@ class UpstreamConnection(asyncio.Protocol):
                 self._upstream.free(self)
                 pending.resolve(data[len(self._last_head) :])
                 return
-            self._reader = AnswerReader(self, self._deliver, self.give_up)
+            self._reader = UpstreamResponseReader(self, self._deliver, self.give_up)
         self._read(self._reader, data)
 
     def _is_plain(self, data: bytes) -> bool:
@@ -305,7 +307,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._last_head, self._last_size = data[:end], len(data)
         return True
 
-    def _read(self, reader: AnswerReader, data: bytes) -> None:
+    def _read(self, reader: UpstreamResponseReader, data: bytes) -> None:
         if not reader.feed(data):
             self.end(failure(self._upstream.kind, 502, f"{self._upstream.name} answers, but not in HTTP."))
         elif reader.is_whole and not self.is_lost:
@@ -339,6 +341,6 @@ class UpstreamConnection(asyncio.Protocol):
         reader, pending = self._reader, self._pending
         self._pending = None
         if reader is not None:
-            reader.close(AnswerLost(f"{self._upstream.name} disconnected before the end of its response"))
+            reader.close(IncompleteResponse(f"{self._upstream.name} disconnected before the end of its response"))
         if pending is not None and answer is not None:
             pending.resolve(answer)

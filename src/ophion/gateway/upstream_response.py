@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import httptools
 
-from ophion.gateway.error_responses import AnswerLost
+from ophion.gateway.error_responses import IncompleteResponse
 from ophion.gateway.proxy_headers import answer_lines
 from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.streaming import StreamedAnswer
@@ -38,7 +38,7 @@ class PausableReader(Protocol):
     def resume_reading(self) -> None: ...
 
 
-class LongBody:
+class StreamedBody:
     """Body of a streamed response (ophion.rpc.transport.streaming.Body)."""
 
     __slots__ = ("_abandon", "_changed", "_error", "_has_ended", "_held", "_is_paused", "_pieces", "_source", "first")
@@ -52,7 +52,7 @@ class LongBody:
         self._pieces: deque[bytes] = deque()
         self._held = 0
         self._is_paused = self._has_ended = False
-        self._error: AnswerLost | None = None
+        self._error: IncompleteResponse | None = None
         self._changed = asyncio.Event()
 
     @property
@@ -69,7 +69,7 @@ class LongBody:
             self._is_paused = True
             self._source.pause_reading()
 
-    def end(self, error: AnswerLost | None = None) -> None:
+    def end(self, error: IncompleteResponse | None = None) -> None:
         """Mark the body as complete or as failed."""
         self._has_ended, self._error = True, error
         self._changed.set()
@@ -104,7 +104,7 @@ class LongBody:
             self._source.resume_reading()
 
 
-class AnswerReader:
+class UpstreamResponseReader:
     """Parses one response into a `Response`, or into a `StreamedAnswer` if it is long. httptools calls the `on_...`
     methods.
     """
@@ -121,7 +121,7 @@ class AnswerReader:
         self._headers: list[tuple[bytes, bytes]] = []
         self._pieces: list[bytes] = []
         self._size = 0
-        self._body: LongBody | None = None
+        self._body: StreamedBody | None = None
         self._has_head = False
         self.is_whole = False
         """Whether the response is complete."""
@@ -149,7 +149,7 @@ class AnswerReader:
         self._finish()
         return True
 
-    def close(self, error: AnswerLost | None = None) -> None:
+    def close(self, error: IncompleteResponse | None = None) -> None:
         """Release the parser to break the reference cycle. An incomplete streamed response fails."""
         self._parser = None
         if self._body is not None and not self.is_whole:
@@ -187,7 +187,7 @@ class AnswerReader:
             return
         self._pieces.append(chunk)
         if self._size > WHOLE_BYTES:
-            self._body = LongBody(b"".join(self._pieces), self._source, self._abandon)
+            self._body = StreamedBody(b"".join(self._pieces), self._source, self._abandon)
             self._pieces.clear()
             self._deliver(StreamedAnswer(b"null", b"", self._body, b"", self._response(())))
 

@@ -22,7 +22,7 @@ from ophion.rpc.errors import STOPS, as_rpc_error, let_go
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.http.messages import JSON, Request, Response, media_type
 from ophion.rpc.transport.http.policy import Result
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from ophion.runtime.thread_pools import LaneFull
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class GraphqlApplication:
         self._guard = guard
         self._login = login
         self._buffer = ResponseBuffer(loop, limits.max_held_bytes, limits.max_answer_bytes, limits.max_heavy)
-        self._waiting: set[Pending[Response]] = set()
+        self._waiting: set[PendingReply[Response]] = set()
         self._open_rounds = 0
 
     def respond(self, request: Request) -> Result:
@@ -165,7 +165,7 @@ class GraphqlApplication:
             return self._later(self._read_and_run(request, read))
         return self._checked(request, read())
 
-    def _checked(self, request: Request, query: GraphqlQuery | bytes) -> Response | Pending[Response]:
+    def _checked(self, request: Request, query: GraphqlQuery | bytes) -> Response | PendingReply[Response]:
         if isinstance(query, bytes):
             return Response(400, (query,), GRAPHQL_JSON)
         if query.is_mutation:
@@ -177,7 +177,7 @@ class GraphqlApplication:
 
     # --- execution -------------------------------------------------------------------------------
 
-    def _answer(self, query: GraphqlQuery) -> Response | Pending[Response]:
+    def _answer(self, query: GraphqlQuery) -> Response | PendingReply[Response]:
         needs = query.needs_gas_price or query.needs_priority_fee or query.needs_pool
         if needs or query.is_heavy:
             return self._later(self._run(query))
@@ -282,9 +282,9 @@ class GraphqlApplication:
         found = [self._context.pool.get(hash) for hash in query.transactions]
         return [pooled.transaction for pooled in found if pooled is not None]
 
-    def _later(self, work: Coroutine[Any, Any, Response]) -> Pending[Response]:
+    def _later(self, work: Coroutine[Any, Any, Response]) -> PendingReply[Response]:
         task = self._loop.create_task(work)
-        pending: Pending[Response] = Pending(task.cancel)
+        pending: PendingReply[Response] = PendingReply(task.cancel)
         self._waiting.add(pending)
 
         def expire() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.pruning import PruningRounds
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Added, Origin, PoolEvent
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     # lazy import: only nodes with peers need these metrics
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
-    from ophion.peers.sync.sync_metrics import SyncFigures
+    from ophion.peers.sync.sync_metrics import SyncMetrics
     from ophion.privacy.private_executor import PrivateExecutor
     from ophion.producer.vote_caster import VoteCaster
 
 _LANES = ("write", "build", "read", "trace", "peers", "private", "prune", "mine")
 
 
-def declare_chain(registry: MetricsRegistry, chain: Chain, queries: Queries) -> None:
+def declare_chain(registry: MetricsRegistry, chain: Chain, queries: ChainQueries) -> None:
     """Declare metrics of the chain head and of imports."""
     category = Category.BLOCKCHAIN
 
@@ -135,7 +135,7 @@ def declare_privacy(registry: MetricsRegistry, executor: PrivateExecutor) -> Non
 
 def declare_network(
     registry: MetricsRegistry,
-    queries: Queries,
+    queries: ChainQueries,
     max_peers: int,
     peer_count: Callable[[], int],
     best_known: Callable[[], int],
@@ -216,7 +216,7 @@ def declare_gossip(registry: MetricsRegistry, eth: EthProtocol) -> None:
     waiting.watch(lambda: eth.transactions.awaited)
 
 
-def declare_sync(registry: MetricsRegistry, figures: SyncFigures) -> None:
+def declare_sync(registry: MetricsRegistry, figures: SyncMetrics) -> None:
     """Declare metrics of synchronisation."""
     category = Category.SYNCHRONIZER
     tasks = registry.timer(category, "task", "Duration of the steps of synchronisation.", "taskName")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ophion.chain.chain import Chain
 from ophion.chain.pruning import PruningRounds
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.metrics.families import (
     declare_chain,
     declare_gossip,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ophion.producer.vote_caster import VoteCaster
 
 
-class Network(Protocol):
+class MeasuredNetwork(Protocol):
     """The parts of a node with peers that metrics measure."""
 
     @property
@@ -58,11 +58,11 @@ class Network(Protocol):
     def peers(self) -> PeerService: ...
 
 
-class Watched(Struct, frozen=True):
+class MeasuredParts(Struct, frozen=True):
     """Parts of a node that metrics measure."""
 
     chain: Chain
-    queries: Queries
+    queries: ChainQueries
     pool: TxPool
     filters: Filters
     subscriptions: Subscriptions
@@ -70,7 +70,7 @@ class Watched(Struct, frozen=True):
     """Services by name. Services may be added until `NodeMetrics.declare` is called."""
     lanes: Lanes
     clock: Clock
-    network: Network | None = None
+    network: MeasuredNetwork | None = None
     """Peer connections, eth and sync; None if the node has no peers."""
     database: Path | None = None
     """Path of the database file."""
@@ -91,7 +91,7 @@ class NodeMetrics:
     services are known. With metrics off, the node declares nothing until a client calls `debug_metrics`.
     """
 
-    def __init__(self, watched: Watched, is_on: bool) -> None:
+    def __init__(self, watched: MeasuredParts, is_on: bool) -> None:
         self.registry = MetricsRegistry()
         self.requests = RequestMetrics(self.registry) if is_on else None
         """Request counters and timers of the method tables; None when metrics are off."""

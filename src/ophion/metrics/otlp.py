@@ -23,7 +23,7 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.http_client import HttpClient, HttpError
-from ophion.runtime.metrics import BUCKETS, Category, Counter, Durations, Gauge, Labels, Metric, MetricsRegistry
+from ophion.runtime.metrics import BUCKETS, Category, Counter, DurationHistogram, Gauge, Labels, Metric, MetricsRegistry
 from ophion.version import client_version
 
 log = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class OtlpService:
     def _number(self, names: Labels, labels: Labels, value: float, at: str) -> dict[str, Any]:
         return {**self._point(names, labels, at), "asDouble": float(value)}
 
-    def _histogram(self, names: Labels, labels: Labels, durations: Durations, at: str) -> dict[str, Any]:
+    def _histogram(self, names: Labels, labels: Labels, durations: DurationHistogram, at: str) -> dict[str, Any]:
         counts = durations.counts
         return {
             **self._point(names, labels, at),

@@ -25,7 +25,7 @@ _STAT_START: Final = 19
 """Index of the process start time among the fields of /proc/PID/stat after the program name."""
 
 
-class CollectorTime:
+class GarbageCollectionTime:
     """Time and number of garbage collections, measured with `gc.callbacks`."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ def declare_process(registry: MetricsRegistry, clock: Clock) -> Callable[[], Non
     collections = registry.counter(python, "gc_collections_total", "Runs of the garbage collector.", "generation")
     for generation in range(3):
         collections.watch(partial(_collections, generation), str(generation))
-    collector = CollectorTime()
+    collector = GarbageCollectionTime()
     gc.callbacks.append(collector)
     # Besu dashboards expect these memory areas of the Java virtual machine
     memory = registry.gauge(jvm, "memory_bytes_used", "Resident memory, where Besu shows its heap.", "area")

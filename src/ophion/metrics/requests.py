@@ -2,7 +2,7 @@
 
 A service chooses its table at start: without metrics it uses the plain table at no cost. The duration of a call ends
 with its reply; for a streamed reply, it ends with the first piece. Calls that finish at once are all counted, but only
-one in sixteen is timed (`Durations.sample`), because reading the clock would cost more than counting.
+one in sixteen is timed (`DurationHistogram.sample`), because reading the clock would cost more than counting.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ophion.pool.events import Admission, Rejected
 from ophion.rpc.errors import INTERNAL_ERROR_CODE, METHOD_NOT_FOUND, as_rpc_error
-from ophion.runtime.metrics import Category, Counter, Durations, MetricsRegistry, Timer
+from ophion.runtime.metrics import Category, Counter, DurationHistogram, MetricsRegistry, Timer
 
 if TYPE_CHECKING:
     from ophion.pool.intake import Arrival
@@ -77,7 +77,7 @@ def _counted(invoke: Invoke, failed: Callable[[BaseException], None]) -> Invoke:
     return counted
 
 
-def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseException], None]) -> Invoke:
+def _direct(invoke: Invoke, durations: DurationHistogram, failed: Callable[[BaseException], None]) -> Invoke:
     def measured(params: Sequence[Any], caller: Any) -> Any:
         if durations.untimed:
             durations.untimed -= 1
@@ -99,7 +99,7 @@ def _direct(invoke: Invoke, durations: Durations, failed: Callable[[BaseExceptio
 
 
 def _submit_timed(
-    submit: SubmitTransaction, durations: Durations, failed: Callable[[BaseException], None]
+    submit: SubmitTransaction, durations: DurationHistogram, failed: Callable[[BaseException], None]
 ) -> SubmitTransaction:
     def measured(arrival: Arrival[list[Admission]]) -> None:
         began = perf_counter()
@@ -118,7 +118,7 @@ class _Timed(Struct):
 
     arrival: Arrival[list[Admission]]
     began: float
-    durations: Durations
+    durations: DurationHistogram
     failed: Callable[[BaseException], None]
     is_recorded: bool = False
 
@@ -139,14 +139,14 @@ class _Timed(Struct):
         self.arrival.fail(error)
 
     def _note(self, errors: Sequence[Exception]) -> None:
-        if not self.is_recorded:  # record a request only once, because `Intake` may report a failure after the response
+        if not self.is_recorded:  # record a request only once: `PoolIntake` may report a failure after the response
             self.is_recorded = True
             self.durations.record(perf_counter() - self.began)
             for error in errors:
                 self.failed(error)
 
 
-def _waiting(invoke: Invoke, durations: Durations, failed: Callable[[BaseException], None]) -> Invoke:
+def _waiting(invoke: Invoke, durations: DurationHistogram, failed: Callable[[BaseException], None]) -> Invoke:
     def measured(params: Sequence[Any], caller: Any) -> Any:
         began = 0.0 if durations.untimed else perf_counter()
         try:

@@ -17,7 +17,7 @@ from ophion.migration.block_source import BlockSource, SourceHead
 from ophion.runtime.clock import Clock
 
 
-class Migrated(Struct, frozen=True):
+class MigrationResult(Struct, frozen=True):
     """Result of a migration."""
 
     head: SourceHead
@@ -51,7 +51,7 @@ class ChainMigration:
         self._on_progress = on_progress
         self._on_commit = on_commit
 
-    def run(self) -> Migrated:
+    def run(self) -> MigrationResult:
         """Import up to the source's head, including blocks that a running source adds during the import.
 
         Raises `CommandError` if the source has another chain or another head, and the errors of the import.
@@ -71,7 +71,7 @@ class ChainMigration:
             if not done.blocks:
                 break
         self._check_head(head)
-        return Migrated(head, blocks, transactions, first)
+        return MigrationResult(head, blocks, transactions, first)
 
     def _import(self, start: int, last: int, first: int) -> ImportProgress:
         def show(now: ImportProgress) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.errors import ConfigError
-from ophion.node.besu.option_table import Verdict, find_besu_option
+from ophion.node.besu.option_table import OptionEffect, find_besu_option
 from ophion.node.config import NodeConfig
 from ophion.runtime.operator_files import NotRegularFile, table_of
 from ophion.runtime.options import specs_of
@@ -64,16 +64,16 @@ def _translate(key: str, value: object, own: set[str], data_path: Path, result: 
     if row is None and key not in own:
         result.by_hand.append(f"{key} is neither an option of Besu nor of Ophion; it is commented out")
         return report("unknown, commented out", f"{comment}  # unknown")
-    name = key if row is None or row.verdict is not Verdict.HONOURED else row.target
-    if row is None or row.verdict is Verdict.HONOURED:
+    name = key if row is None or row.verdict is not OptionEffect.HONOURED else row.target
+    if row is None or row.verdict is OptionEffect.HONOURED:
         if name in _OWN_FILES:
             result.by_hand.append(f"{key} names {value}: move that file into {data_path}, or keep the option")
         return report("kept" if name == key else f"renamed to {name}", f"{name} = {_toml(value)}")
     values = value if isinstance(value, list) else [value]
-    if row.verdict is Verdict.REFUSED and not {str(item).lower() for item in values} <= row.accepted:
+    if row.verdict is OptionEffect.REFUSED and not {str(item).lower() for item in values} <= row.accepted:
         result.by_hand.append(f"{key} is not supported: {row.reason}")
         return report(f"commented out, not supported: {row.reason}", f"{comment}  # not supported: {row.reason}")
-    reason = row.reason if row.verdict is Verdict.IGNORED else "Ophion has this value anyway"
+    reason = row.reason if row.verdict is OptionEffect.IGNORED else "Ophion has this value anyway"
     return report(f"commented out, no effect: {reason}", f"{comment}  # no effect: {reason}")
 
 

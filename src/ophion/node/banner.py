@@ -12,7 +12,7 @@ from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.primitives.types import WEI_PER_ETHER
 
 
-class Summary(Struct, frozen=True):
+class StartupSummary(Struct, frozen=True):
     """Values of a running node that the startup text shows."""
 
     endpoints: Mapping[str, str]
@@ -27,12 +27,12 @@ class Summary(Struct, frozen=True):
     is_temporary: bool
 
 
-def banner(summary: Summary) -> str:
+def banner(summary: StartupSummary) -> str:
     """Return the startup text."""
     return "\n".join(_lines(summary)) + "\n"
 
 
-def _lines(summary: Summary) -> Iterator[str]:
+def _lines(summary: StartupSummary) -> Iterator[str]:
     yield f"Ophion {__version__}"
     yield ""
     for service, url in summary.endpoints.items():

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ophion.chain.block_builder import Builder
+from ophion.chain.block_builder import BlockBuilder
 from ophion.chain.chain import Chain
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.gas_price import FeeFloor, PriceSampling
 from ophion.chain.importer import Importer
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.chainspec.consensus_parameters import CliqueParameters, EngineKind
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
@@ -31,7 +31,7 @@ from ophion.node.core_config import CoreConfig
 from ophion.node.validator_contract import read_contracts
 from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
-from ophion.pool.journal import Journal
+from ophion.pool.journal import TransactionJournal
 from ophion.pool.pool import TxPool
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
@@ -55,12 +55,12 @@ _CODE_SIZE_LIMIT = 24_576
 _BLOBS_PER_TRANSACTION = 6
 
 
-class Core(Struct, frozen=True):
+class NodeCore(Struct, frozen=True):
     """Chain, pool, producer and consensus of a node, without its public interface."""
 
     chain: Chain
     importer: Importer
-    queries: Queries
+    queries: ChainQueries
     fees: FeeOracle
     pool: TxPool
     assembler: Assembler
@@ -84,7 +84,7 @@ def build_core(
     entropy: Entropy,
     data_path: Path | None = None,
     permissions: Permissions | None = None,
-) -> Core:
+) -> NodeCore:
     """Build chain, pool and producer of one network. With `data_path`, local transactions are saved there.
 
     `signer` is the validator key: the node's key, unless an option names another key.
@@ -115,17 +115,17 @@ def build_core(
     importer = Importer(chain, lanes, clock, keeps_revert_data, permissions.sender_check)
     read_contracts(chain, importer.state_after)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)
-    queries = Queries(chain, clock)
+    queries = ChainQueries(chain, clock)
     access = config.access
     sampling = PriceSampling(access.gas_price_blocks, access.gas_price_percentile, access.gas_price_max)
-    journal = Journal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
+    journal = TransactionJournal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
     pool = TxPool(config.pool, floor, lanes, node_clock, pool_head(queries), permissions.account_refusal, journal)
     if permissions.listed_accounts is not None:
         permissions.listed_accounts.changed.listen(lambda change: pool.forget_accounts())
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))
     author = signer.address if is_authority else config.miner.coinbase
     settings = MinerSettings(author, config.miner.extra_data or b"", config.miner.target_gas_limit)
-    builder = Builder(chain, keeps_revert_data)
+    builder = BlockBuilder(chain, keeps_revert_data)
     beneficiary = _beneficiary(spec, engine, signer.address) if is_authority else None
     assembler = Assembler(chain, importer, builder, pool, lanes, clock, settings, floor, beneficiary, permissions)
     pool.events.listen(lambda event: queries.forget_pending())
@@ -134,10 +134,10 @@ def build_core(
     if dev is not None:
         mining, cheat_codes = dev.finish(chain, importer, builder, queries, pool, assembler, settings, floor, lanes)
         fees.suggested_tip = dev.suggested_tip
-        return Core(chain, importer, queries, fees, pool, assembler, mining, permissions, dev=cheat_codes)
+        return NodeCore(chain, importer, queries, fees, pool, assembler, mining, permissions, dev=cheat_codes)
     if not is_authority:
         mining = _mining(config, spec, assembler, settings, floor, lanes, entropy)
-        return Core(chain, importer, queries, fees, pool, assembler, mining, permissions)
+        return NodeCore(chain, importer, queries, fees, pool, assembler, mining, permissions)
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
@@ -175,10 +175,10 @@ def build_core(
     else:
         sealer = bft = _bft(config, engine, assembler, importer, signer, proposals, lanes)
     mining = MiningControl(settings, floor, sealer, None, signer.address, engine.name)
-    return Core(chain, importer, queries, fees, pool, assembler, mining, permissions, proposals, bft)
+    return NodeCore(chain, importer, queries, fees, pool, assembler, mining, permissions, proposals, bft)
 
 
-def pool_head(queries: Queries) -> PoolHead:
+def pool_head(queries: ChainQueries) -> PoolHead:
     """Return the values of the head and the next block that the transaction pool needs."""
     spec = queries.spec
     following = queries.next_block().header

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
-from ophion.runtime.options import Given, OptionSource, OptionSpec
+from ophion.runtime.options import OptionSource, OptionSpec, OptionTexts
 
 
-class Compat(Enum):
+class CompatibilityProfile(Enum):
     """Values of `--compat`."""
 
     PANTHEON_1_2 = "pantheon-1.2"
@@ -22,63 +22,71 @@ class Compat(Enum):
     GOQUORUM = "goquorum"
 
 
-def read_compat(text: str) -> Compat:
+def read_compat(text: str) -> CompatibilityProfile:
     """Read the name of a profile."""
-    found = next((one for one in Compat if one.value == text.lower()), None)
+    found = next((one for one in CompatibilityProfile if one.value == text.lower()), None)
     if found is None:
-        raise ValueError(f"expected one of [{', '.join(one.value for one in Compat)}] but was '{text}'")
+        raise ValueError(f"expected one of [{', '.join(one.value for one in CompatibilityProfile)}] but was '{text}'")
     return found
 
 
 _ETHER: Final = str(10**18)
 
-COMPAT_TABLE: Final[Mapping[str, Mapping[Compat, str]]] = {
+COMPAT_TABLE: Final[Mapping[str, Mapping[CompatibilityProfile, str]]] = {
     "rpc-error-wording": {
-        Compat.PANTHEON_1_2: "original",
-        Compat.BESU_21: "original",
-        Compat.BESU_26: "original",
-        Compat.GETH_1_13: "geth",
-        Compat.GOQUORUM: "geth",
+        CompatibilityProfile.PANTHEON_1_2: "original",
+        CompatibilityProfile.BESU_21: "original",
+        CompatibilityProfile.BESU_26: "original",
+        CompatibilityProfile.GETH_1_13: "geth",
+        CompatibilityProfile.GOQUORUM: "geth",
     },
     "rpc-answer-fields": {
-        Compat.PANTHEON_1_2: "besu",
-        Compat.BESU_21: "besu",
-        Compat.GETH_1_13: "geth",
-        Compat.GOQUORUM: "goquorum",
+        CompatibilityProfile.PANTHEON_1_2: "besu",
+        CompatibilityProfile.BESU_21: "besu",
+        CompatibilityProfile.GETH_1_13: "geth",
+        CompatibilityProfile.GOQUORUM: "goquorum",
     },
-    "rpc-http-error-status-400": {Compat.PANTHEON_1_2: "true"},
-    "dev-fork": {Compat.PANTHEON_1_2: "petersburg", Compat.BESU_21: "petersburg", Compat.BESU_26: "london"},
+    "rpc-http-error-status-400": {CompatibilityProfile.PANTHEON_1_2: "true"},
+    "dev-fork": {
+        CompatibilityProfile.PANTHEON_1_2: "petersburg",
+        CompatibilityProfile.BESU_21: "petersburg",
+        CompatibilityProfile.BESU_26: "london",
+    },
     "dev-chain-id": {
-        Compat.PANTHEON_1_2: "2018",
-        Compat.BESU_21: "1337",
-        Compat.BESU_26: "1337",
-        Compat.GETH_1_13: "1337",
-        Compat.GOQUORUM: "1337",
+        CompatibilityProfile.PANTHEON_1_2: "2018",
+        CompatibilityProfile.BESU_21: "1337",
+        CompatibilityProfile.BESU_26: "1337",
+        CompatibilityProfile.GETH_1_13: "1337",
+        CompatibilityProfile.GOQUORUM: "1337",
     },
-    "dev-base-fee": {Compat.BESU_26: "0"},
+    "dev-base-fee": {CompatibilityProfile.BESU_26: "0"},
     "min-gas-price": {
-        Compat.PANTHEON_1_2: "1000",
-        Compat.BESU_21: "1000",
-        Compat.BESU_26: "1000",
-        Compat.GETH_1_13: "1",
-        Compat.GOQUORUM: "0",
+        CompatibilityProfile.PANTHEON_1_2: "1000",
+        CompatibilityProfile.BESU_21: "1000",
+        CompatibilityProfile.BESU_26: "1000",
+        CompatibilityProfile.GETH_1_13: "1",
+        CompatibilityProfile.GOQUORUM: "0",
     },
     "max-peers": {
-        Compat.PANTHEON_1_2: "25",
-        Compat.BESU_21: "25",
-        Compat.BESU_26: "25",
-        Compat.GETH_1_13: "50",
-        Compat.GOQUORUM: "50",
+        CompatibilityProfile.PANTHEON_1_2: "25",
+        CompatibilityProfile.BESU_21: "25",
+        CompatibilityProfile.BESU_26: "25",
+        CompatibilityProfile.GETH_1_13: "50",
+        CompatibilityProfile.GOQUORUM: "50",
     },
-    "rpc-tx-feecap": {Compat.BESU_21: _ETHER, Compat.BESU_26: _ETHER, Compat.GETH_1_13: _ETHER},
-    "rpc-max-logs-range": {Compat.BESU_26: "5000"},
+    "rpc-tx-feecap": {
+        CompatibilityProfile.BESU_21: _ETHER,
+        CompatibilityProfile.BESU_26: _ETHER,
+        CompatibilityProfile.GETH_1_13: _ETHER,
+    },
+    "rpc-max-logs-range": {CompatibilityProfile.BESU_26: "5000"},
 }
 """Options, each with its value by profile. If a profile has no value, Ophion's default applies."""
 
 _DEV_PREFIX: Final = "dev-"
 
 
-def compat_settings(given: Iterable[Given], specs: Iterable[OptionSpec]) -> Iterator[Given]:
+def compat_settings(given: Iterable[OptionTexts], specs: Iterable[OptionSpec]) -> Iterator[OptionTexts]:
     """Yield the settings of the profile that `--compat` names. Without a genesis file, options of the dev network are
     included.
     """
@@ -90,13 +98,13 @@ def compat_settings(given: Iterable[Given], specs: Iterable[OptionSpec]) -> Iter
     for name, values in COMPAT_TABLE.items():
         if chosen in values and name in by_name and not (has_genesis_file and name.startswith(_DEV_PREFIX)):
             label = f"option of --compat={chosen.value}"
-            yield Given(by_name[name], (values[chosen],), OptionSource.PROFILE, label)
+            yield OptionTexts(by_name[name], (values[chosen],), OptionSource.PROFILE, label)
 
 
-def _chosen(given: Iterable[Given]) -> Compat | None:
+def _chosen(given: Iterable[OptionTexts]) -> CompatibilityProfile | None:
     found = [item for item in given if item.spec.name == "compat"]
     if not found:
         return None
     text = min(found, key=lambda item: item.source.value).texts
     # return None for an unknown name, because the option loader reports unknown names
-    return next((one for one in Compat if text and one.value == text[0].lower()), None)
+    return next((one for one in CompatibilityProfile if text and one.value == text[0].lower()), None)

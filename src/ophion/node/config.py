@@ -16,7 +16,7 @@ from ophion.enclave.options import EnclaveConfig
 from ophion.gateway.options import PageConfig
 from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
-from ophion.node.compatibility_profiles import Compat, read_compat
+from ophion.node.compatibility_profiles import CompatibilityProfile, read_compat
 from ophion.node.datadir import DataConfig
 from ophion.node.dev_options import DevConfig
 from ophion.node.interface_options import (
@@ -85,7 +85,7 @@ class LogConfig(Options):
 class ProcessConfig(Options):
     """Process: compatibility profile and conventions of Besu."""
 
-    compat: Compat | None = option(
+    compat: CompatibilityProfile | None = option(
         "--compat",
         default=None,
         parse=read_compat,

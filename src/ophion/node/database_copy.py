@@ -57,7 +57,7 @@ OnProgress = Callable[[CopyStep, int, int], None]
 """Receives the step, the amount done and the total. If the function raises, the copy stops."""
 
 
-class Copied(Struct, frozen=True):
+class CopyResult(Struct, frozen=True):
     """Result of a completed database copy."""
 
     number: int
@@ -66,7 +66,7 @@ class Copied(Struct, frozen=True):
     """Size of the file in bytes."""
 
 
-def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
+def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> CopyResult:
     """Copy the database of a data path to a new data path. The node may be running.
 
     The copy does not contain the durable votes of a validator. `bytes_a_second` limits the rate; 0 means no limit.
@@ -93,7 +93,7 @@ def back_up(data_path: Path, target: Path, bytes_a_second: int, checks: bool, on
     return copied
 
 
-def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Copied]:
+def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, CopyResult]:
     """Replace the database by a copy without free pages. Returns the old size and the result of the copy.
 
     No other process may use the database.
@@ -116,7 +116,7 @@ def compact(directory: DataDirectory, on_progress: OnProgress) -> tuple[int, Cop
     return before, copied
 
 
-def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> Copied:
+def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_progress: OnProgress) -> CopyResult:
     with translated():
         total = sum(size for _, _, size in store.usage())
     _check_free_space(folder, total)
@@ -131,7 +131,7 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
         raise StorageError("The copy is not used, because it is damaged:\n" + "\n".join(findings))
     if head is None:
         raise StorageError("There is no chain in the database yet.")
-    return Copied(head[1], head[0], (folder / DATA_FILE).stat().st_size)
+    return CopyResult(head[1], head[0], (folder / DATA_FILE).stat().st_size)
 
 
 def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:

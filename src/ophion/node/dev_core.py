@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ophion.chain.block_builder import Builder
+from ophion.chain.block_builder import BlockBuilder
 from ophion.chain.block_environment import chain_rules
 from ophion.chain.chain import Chain
 from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.chainspec.spec import ChainSpec
 from ophion.dev.cheat_codes import DevNode, Identity
 from ophion.dev.clock import DevClock
@@ -66,8 +66,8 @@ class DevBuild:
         self,
         chain: Chain,
         importer: Importer,
-        builder: Builder,
-        queries: Queries,
+        builder: BlockBuilder,
+        queries: ChainQueries,
         pool: TxPool,
         assembler: Assembler,
         settings: MinerSettings,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import CHEAT_CODES, ApiGroup
-from ophion.runtime.options import Given, Loaded, OptionSource, OptionSpec, load, read_flag, specs_of
+from ophion.runtime.options import LoadedConfig, OptionSource, OptionSpec, OptionTexts, load, read_flag, specs_of
 
 # SQL queries of clients stay off unless the user enables them
 _GROUPS = [group for group in ApiGroup if group is not ApiGroup.SQL]
@@ -86,7 +86,7 @@ _LEFT_OUT_WITH = {
 """Options of the preset, each with the user options that make the preset omit it."""
 
 
-def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[NodeConfig]:
+def with_tokens(loaded: LoadedConfig[NodeConfig], tokens: Sequence[str]) -> LoadedConfig[NodeConfig]:
     """Add options of the `dev` command as node options. Options that are already given stay unchanged."""
     if not tokens:
         return loaded
@@ -98,7 +98,7 @@ def with_tokens(loaded: Loaded[NodeConfig], tokens: Sequence[str]) -> Loaded[Nod
     return load(NodeConfig, given.values())
 
 
-def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
+def with_dev_preset(loaded: LoadedConfig[NodeConfig]) -> LoadedConfig[NodeConfig]:
     """Add the options of the preset that the user has not given."""
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
     given = dict(loaded.given)
@@ -120,7 +120,7 @@ def with_dev_preset(loaded: Loaded[NodeConfig]) -> Loaded[NodeConfig]:
     return load(NodeConfig, given.values())
 
 
-def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
+def _is_idle(spec: OptionSpec, loaded: LoadedConfig[NodeConfig], options: Mapping[str, OptionSpec]) -> bool:
     """Whether an option has no effect, because the option that it depends on is off. Setting it would only cause a
     warning.
     """
@@ -131,13 +131,13 @@ def _is_idle(spec: OptionSpec, loaded: Loaded[NodeConfig], options: Mapping[str,
     return main.name in loaded.given and attrgetter(".".join(main.path))(loaded.config) != wanted
 
 
-def command_line(given: Iterable[Given]) -> str:
+def command_line(given: Iterable[OptionTexts]) -> str:
     """Return the command line that sets these options, quoted for a shell."""
     import shlex
 
     return " ".join(["ophion", *(shlex.quote(_token(item)) for item in given)])
 
 
-def _token(given: Given) -> str:
+def _token(given: OptionTexts) -> str:
     text = ",".join(given.texts)
     return f"--{given.spec.name}={text}" if given.texts else f"--{given.spec.name}"

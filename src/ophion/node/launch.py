@@ -34,7 +34,7 @@ from ophion.primitives.types import ZERO_HASH
 from ophion.runtime import logs
 from ophion.runtime.event_loop import load_without_tls
 from ophion.runtime.interrupts import held_back, stop_signals
-from ophion.runtime.options import Loaded, problems_of
+from ophion.runtime.options import LoadedConfig, problems_of
 from ophion.runtime.temporary_directory import temporary_directory
 from ophion.version import client_version
 
@@ -47,7 +47,7 @@ _EXIT_SIGTERM = 128 + signal.SIGTERM
 log = logging.getLogger(__name__)
 
 
-def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
+def launch(loaded: LoadedConfig[NodeConfig], attach: Attach | None = None) -> int:
     """Run a node until a signal stops it. Returns the exit code. `attach` adds a service to a development node."""
     config = loaded.config
     problems = problems_of(config)
@@ -64,7 +64,7 @@ def launch(loaded: Loaded[NodeConfig], attach: Attach | None = None) -> int:
     return 0
 
 
-def _launch(loaded: Loaded[NodeConfig], attach: Attach | None) -> int | None:
+def _launch(loaded: LoadedConfig[NodeConfig], attach: Attach | None) -> int | None:
     config = loaded.config
     if not _is_temporary(loaded):
         # check for data of another client before the ports, because that client may still run and use the ports
@@ -101,12 +101,12 @@ def _snap(config: NodeConfig, directory: DataDirectory, genesis: Genesis) -> int
     synchronisation, or None.
     """
     # lazy import: few nodes start by snap synchronisation
-    from ophion.node.snap_sync.installation import Stopped, install_by_snap
+    from ophion.node.snap_sync.installation import SnapSyncStopped, install_by_snap
 
     key, _ = directory.key(config.data)
     try:
         install_by_snap(directory, config, genesis, key)
-    except Stopped as stopped:
+    except SnapSyncStopped as stopped:
         return stopped.number
     finally:
         _interrupt_by_signals()
@@ -152,7 +152,7 @@ def _preset_genesis(config: NodeConfig) -> Genesis:
     return preset_genesis(config)
 
 
-def _check_ports(loaded: Loaded[NodeConfig]) -> None:
+def _check_ports(loaded: LoadedConfig[NodeConfig]) -> None:
     try:
         check_ports(loaded.config)
     except PortsTaken:
@@ -197,7 +197,7 @@ def _configure_logs(config: NodeConfig) -> None:
 
 
 @contextmanager
-def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
+def _data_path(loaded: LoadedConfig[NodeConfig]) -> Iterator[Path]:
     """Yield the data path: the configured path, or a temporary directory."""
     if not _is_temporary(loaded):
         yield loaded.config.data.data_path
@@ -206,5 +206,5 @@ def _data_path(loaded: Loaded[NodeConfig]) -> Iterator[Path]:
         yield path
 
 
-def _is_temporary(loaded: Loaded[NodeConfig]) -> bool:
+def _is_temporary(loaded: LoadedConfig[NodeConfig]) -> bool:
     return loaded.config.storage.temporary and not loaded.is_given("--data-path")

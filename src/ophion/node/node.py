@@ -19,11 +19,11 @@ import uvloop
 
 from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
-from ophion.node.build import Core, build_core
+from ophion.node.build import NodeCore, build_core
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
 from ophion.node.ports_file import remove_besu_files, remove_ports, write_besu_files, write_ports
-from ophion.node.services import Interface, build_interface
+from ophion.node.services import PublicInterface, build_interface
 from ophion.permissions.permissions import Permissions
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from ophion.runtime.garbage_collection import settle_down
@@ -44,7 +44,7 @@ _SWITCH_INTERVAL_S = 0.001
 log = logging.getLogger(__name__)
 
 
-Attach: TypeAlias = Callable[[NodeConfig, Core, Lanes], Service | None]
+Attach: TypeAlias = Callable[[NodeConfig, NodeCore, Lanes], Service | None]
 """Creates an additional service of a development node, such as the execution log on its terminal."""
 
 
@@ -138,7 +138,7 @@ async def _serve(
             store.sync()
 
 
-def _dev_files(config: NodeConfig, core: Core) -> tuple[Service, ...]:
+def _dev_files(config: NodeConfig, core: NodeCore) -> tuple[Service, ...]:
     files = (config.dev.load_state, config.dev.dump_state, config.dev.config_out)
     if core.dev is None or not any(files):
         return ()
@@ -147,7 +147,7 @@ def _dev_files(config: NodeConfig, core: Core) -> tuple[Service, ...]:
     return (DevFiles(config, core.dev, core.chain.spec.chain_id),)
 
 
-def _pruner(core: Core, lanes: Lanes, clock: Clock, states_kept: int) -> StatePruner:
+def _pruner(core: NodeCore, lanes: Lanes, clock: Clock, states_kept: int) -> StatePruner:
     from ophion.chain.pruning import StatePruner
     from ophion.node.privacy import check_no_private_states
 
@@ -173,7 +173,7 @@ def _enclave(config: NodeConfig, store: Store, data_path: Path, lanes: Lanes, en
     return build_enclave(config, store, data_path, lanes, entropy)
 
 
-def _privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
+def _privacy(config: NodeConfig, core: NodeCore, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
     from ophion.node.privacy import build_privacy
 
     return build_privacy(config, core, enclave, lanes, entropy)
@@ -181,7 +181,7 @@ def _privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, ent
 
 def _network(
     config: NodeConfig,
-    core: Core,
+    core: NodeCore,
     data_path: Path,
     key: PrivateKey,
     lanes: Lanes,
@@ -200,7 +200,9 @@ def _network(
     return build_network(config, core, key, data_path, lanes, clock, entropy, rules, enclave, validator_key)
 
 
-async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: Interface, data_path: Path) -> None:
+async def _started(
+    config: NodeConfig, genesis: Genesis, core: NodeCore, interface: PublicInterface, data_path: Path
+) -> None:
     await interface.open()
     write_ports(data_path, interface.ports())
     if config.process.besu_conventions:
@@ -210,9 +212,9 @@ async def _started(config: NodeConfig, genesis: Genesis, core: Core, interface: 
         log.info("Enode URL %s", interface.enode)
     log.info("Ethereum main loop is up.")
     if sys.stdout.isatty():
-        from ophion.node.banner import Summary, banner
+        from ophion.node.banner import StartupSummary, banner
 
-        summary = Summary(
+        summary = StartupSummary(
             endpoints=interface.urls(),
             network=config.network.name or str(config.network.genesis_file),
             chain_id=genesis.spec.chain_id,

@@ -15,9 +15,9 @@ from msgspec import Struct
 from ophion.chainspec.spec import ChainSpec
 from ophion.errors import ConfigError
 from ophion.native.crypto import PrivateKey
-from ophion.node.build import Core
+from ophion.node.build import NodeCore
 from ophion.node.config import NodeConfig
-from ophion.peers.discovery.discovery import ChainMark
+from ophion.peers.discovery.discovery import EthEntry
 from ophion.peers.discovery.node_record import NAME as RECORD_NAME
 from ophion.peers.eth.fork_id import ForkId
 from ophion.peers.eth.protocol import EthProtocol
@@ -64,7 +64,7 @@ class PeerNetwork(Struct, frozen=True):
 
 def build_network(
     config: NodeConfig,
-    core: Core,
+    core: NodeCore,
     key: PrivateKey,
     data_path: Path,
     lanes: Lanes,
@@ -116,7 +116,7 @@ def build_network(
     return PeerNetwork(eth, sync, peers)
 
 
-def _validators(core: Core, sync: Synchroniser, clock: Clock) -> Validators | None:
+def _validators(core: NodeCore, sync: Synchroniser, clock: Clock) -> Validators | None:
     """Return the consensus connections between validators, or None if the chain has no BFT consensus."""
     if core.bft is None:
         return None
@@ -128,7 +128,7 @@ def _validators(core: Core, sync: Synchroniser, clock: Clock) -> Validators | No
 
 
 def _consensus(
-    core: Core, key: PrivateKey, validator_key: DigestSigner | None, validators: Validators
+    core: NodeCore, key: PrivateKey, validator_key: DigestSigner | None, validators: Validators
 ) -> tuple[Subprotocol, ...]:
     """Return the consensus protocols of a BFT chain. Every node of the chain offers them (networking.md 0)."""
     assert core.bft is not None
@@ -154,7 +154,7 @@ def _priv(
     return (PrivProtocol(enclave, key.public_key, clock, entropy, eth.lane),)
 
 
-def _mark(eth: EthProtocol) -> ChainMark:
+def _mark(eth: EthProtocol) -> EthEntry:
     """Return an object that writes this chain's entry into the node record and checks the entries of other nodes."""
 
     def is_ours(item: rlp.Item) -> bool:
@@ -164,7 +164,7 @@ def _mark(eth: EthProtocol) -> ChainMark:
         except RlpError:
             return False
 
-    return ChainMark(lambda: rlp.encode([eth.fork_id.items()]), is_ours)
+    return EthEntry(lambda: rlp.encode([eth.fork_id.items()]), is_ours)
 
 
 def build_peers(
@@ -176,7 +176,7 @@ def build_peers(
     entropy: Entropy,
     peers: Peers | None = None,
     rules: NodeRules | None = None,
-    chain: ChainMark | None = None,
+    chain: EthEntry | None = None,
     bootnodes: Sequence[str] = (),
     is_member: Callable[[Address], bool] = lambda address: False,
 ) -> PeerService:

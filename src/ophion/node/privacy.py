@@ -12,7 +12,7 @@ from ophion.errors import ConfigError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.native.privacy import PrivateLedger
 from ophion.native.store import Store
-from ophion.node.build import Core
+from ophion.node.build import NodeCore
 from ophion.node.config import NodeConfig
 from ophion.node.node_key_file import load_key
 from ophion.primitives.types import HASH_LENGTH, Address
@@ -79,7 +79,7 @@ def check_no_private_states(store: Store) -> None:
         )
 
 
-def build_privacy(config: NodeConfig, core: Core, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
+def build_privacy(config: NodeConfig, core: NodeCore, enclave: Enclave, lanes: Lanes, entropy: Entropy) -> Privacy:
     """Build the private transactions component for this chain and this enclave."""
     chosen, queries = config.privacy, core.queries
     rules = (chosen.always_increments, chosen.flexible, chosen.max_gas)

@@ -14,7 +14,7 @@ from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.engine import Finality
 from ophion.native.crypto import PrivateKey
-from ophion.node.build import Core
+from ophion.node.build import NodeCore
 from ophion.node.cache_warmup import CacheWarmup
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import ApiGroup
@@ -43,11 +43,11 @@ from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.rpc.transport.streaming import Streams
+from ophion.rpc.transport.streaming import StreamLimit
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.memory import Trimming
-from ophion.runtime.memory_budget import Budget
+from ophion.runtime.memory import MemoryTrimmer
+from ophion.runtime.memory_budget import MemoryBudget
 from ophion.runtime.open_files import allow_open_files
 from ophion.runtime.supervisor import Service
 from ophion.runtime.thread_pools import Lanes
@@ -87,7 +87,7 @@ _SHOWN_NAMES = {
 }
 
 
-class Interface(Struct, frozen=True):
+class PublicInterface(Struct, frozen=True):
     """The public interface: all services for clients."""
 
     services: tuple[Service, ...]
@@ -130,7 +130,7 @@ class Interface(Struct, frozen=True):
 def build_interface(
     config: NodeConfig,
     genesis: Genesis,
-    core: Core,
+    core: NodeCore,
     node_key: PrivateKey,
     lanes: Lanes,
     clock: Clock,
@@ -140,7 +140,7 @@ def build_interface(
     enclave: Enclave | None = None,
     privacy: Privacy | None = None,
     pruning: PruningRounds | None = None,
-) -> Interface:
+) -> PublicInterface:
     """Build the services that the options enable. All services use the same set of RPC methods."""
     peers = None if network is None else network.peers
 
@@ -180,10 +180,10 @@ def build_interface(
     @cache
     def metrics() -> NodeMetrics:
         """Return the metrics, which are created at first use: by an option or by a `debug_metrics` call."""
-        from ophion.metrics.node_metrics import NodeMetrics, Watched
+        from ophion.metrics.node_metrics import MeasuredParts, NodeMetrics
 
         database = data_path / "database" / "data.mdb"
-        watched = Watched(
+        watched = MeasuredParts(
             core.chain,
             queries,
             core.pool,
@@ -219,7 +219,7 @@ def build_interface(
         subscriptions=subscriptions,
         node=_node_info(config, genesis, core, node_key),
         limits=_rpc_limits(config),
-        streams=Streams(limits.max_traces, limits.max_response_bytes),
+        streams=StreamLimit(limits.max_traces, limits.max_response_bytes),
         receipt_waits=receipt_waits,
         accounts=_keyring(config),
         dev=core.dev,
@@ -240,7 +240,7 @@ def build_interface(
         sql=sql,
     )
 
-    services: list[Service] = [subscriptions, Trimming(), CacheWarmup(listening, offered)]
+    services: list[Service] = [subscriptions, MemoryTrimmer(), CacheWarmup(listening, offered)]
     if sql is not None:
         services.append(sql)
     if private_subscriptions is not None:
@@ -249,7 +249,7 @@ def build_interface(
     services += _listeners(config, genesis, context, enclave, clock, entropy, metrics, requests, listening)
     if otlp is not None:
         services.append(otlp_export(config, otlp, metrics(), core.chain, clock, entropy, node_key.address))
-    return Interface(tuple(services), listening, context, peers)
+    return PublicInterface(tuple(services), listening, context, peers)
 
 
 def _listeners(
@@ -272,7 +272,7 @@ def _listeners(
 
     lanes = context.lanes
     scheduler = FairScheduler(priority=lanes.block_priority)
-    shared = SharedResources(Budget(config.limits.max_held_bytes), scheduler, lanes.pack)
+    shared = SharedResources(MemoryBudget(config.limits.max_held_bytes), scheduler, lanes.pack)
     without_port: list[Service] = []
     if config.http.enabled:
         listening["jsonrpc"] = json_rpc_port(config, context, shared, requests, http_auth())
@@ -308,7 +308,7 @@ def _listeners(
     return [*listening.values(), *without_port]
 
 
-def _node_info(config: NodeConfig, genesis: Genesis, core: Core, node_key: PrivateKey) -> NodeInfo:
+def _node_info(config: NodeConfig, genesis: Genesis, core: NodeCore, node_key: PrivateKey) -> NodeInfo:
     network_id = config.network.network_id
     return NodeInfo(
         client_version=config.dev.client_version or client_version(config.peers.identity),

@@ -16,7 +16,7 @@ from ophion.node.listeners import PAGE_CLIENTS, PortService, http_limits
 from ophion.rpc.transport.shared_resources import SharedResources
 
 if TYPE_CHECKING:
-    from ophion.gateway.backends import Site
+    from ophion.gateway.backends import BackendNetwork
     from ophion.peers.service import PeerService
 
 
@@ -31,9 +31,9 @@ def page_port(
     spec = genesis.spec
     is_authority = spec.engine is not EngineKind.ETHASH
 
-    def site() -> Site:
+    def site() -> BackendNetwork:
         """Return the open services. The first request calls this function, when the ports are known."""
-        from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
+        from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceAddress, ServiceKind
 
         kinds = {
             "jsonrpc": ServiceKind.JSON_RPC,
@@ -41,11 +41,13 @@ def page_port(
             "graphQL": ServiceKind.GRAPHQL,
             "metrics": ServiceKind.METRICS,
         }
-        places = {kinds[name]: Place(_own(one.host), one.port) for name, one in listening.items() if name in kinds}
+        places = {
+            kinds[name]: ServiceAddress(_own(one.host), one.port) for name, one in listening.items() if name in kinds
+        }
         enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
-        node = SiteNode("node", "validator" if is_authority else "rpc", places, enode)
+        node = BackendNode("node", "validator" if is_authority else "rpc", places, enode)
         consensus = "dev" if spec.is_dev else spec.engine.value
-        return Site(
+        return BackendNetwork(
             config.network.name or "private",
             consensus,
             (node,),

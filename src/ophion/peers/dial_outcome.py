@@ -1,12 +1,12 @@
-"""Maps the end of a connection to the `Outcome` that decides when the dialer dials the node again."""
+"""Maps the end of a connection to the `DialOutcome` that decides when the dialer dials the node again."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ophion.peers.connection.context import Ending
+from ophion.peers.connection.context import ConnectionEnd
 from ophion.peers.disconnect_reasons import DisconnectReason
-from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, Outcome
+from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialOutcome
 
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
 """Disconnect reasons of a connection that broke. Such a connection counts as successful if it lasted `BRIEF_S` seconds.
@@ -14,11 +14,11 @@ A connection that one side ended on purpose must last `LASTING_S` seconds.
 """
 
 
-def outcome_of(ending: Ending, lived: float) -> Outcome:
+def outcome_of(ending: ConnectionEnd, lived: float) -> DialOutcome:
     """Return the outcome of a connection that lasted `lived` seconds after Hello."""
     if ending.reason is DisconnectReason.ALREADY_CONNECTED:
-        return Outcome.DUPLICATE
+        return DialOutcome.DUPLICATE
     if ending.reason is DisconnectReason.TOO_MANY_PEERS:
-        return Outcome.FULL
+        return DialOutcome.FULL
     has_worked = lived >= (BRIEF_S if ending.reason in _BROKEN else LASTING_S)
-    return Outcome.LOST if has_worked else Outcome.FAILED
+    return DialOutcome.LOST if has_worked else DialOutcome.FAILED

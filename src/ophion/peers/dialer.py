@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ophion.peers.peer_table import Peers
-from ophion.peers.policy.dial_plan import DialPlan, Outcome
+from ophion.peers.policy.dial_plan import DialOutcome, DialPlan
 from ophion.primitives.enode import Enode
 from ophion.runtime.clock import Clock
 
@@ -92,7 +92,7 @@ class Dialer:
             if self._reserved >= _MAX_DIALS and self._plan.has_reserved_slot(enode.node_id):
                 continue
             if not self._may_dial(enode):
-                self._plan.ended(enode.node_id, now, Outcome.FAILED)
+                self._plan.ended(enode.node_id, now, DialOutcome.FAILED)
                 continue
             self._under_way.add(enode.node_id)
             tasks.create_task(self._attempt(enode))
@@ -111,5 +111,5 @@ class Dialer:
         finally:
             self._under_way.discard(enode.node_id)
             if not is_made:
-                self._plan.ended(enode.node_id, self._clock.monotonic(), Outcome.FAILED)
+                self._plan.ended(enode.node_id, self._clock.monotonic(), DialOutcome.FAILED)
             self._changed.set()

@@ -1,8 +1,8 @@
-"""`PeerLane`: shares the worker threads of the lane `peers` between peers.
+"""`FairWorkerQueue`: shares the worker threads of the lane `peers` between peers.
 
 The lane itself is first come, first served: twenty unknown peers with sixteen messages each would delay the block of a
-validator by hundreds of jobs. `PeerLane` hands the lane only as many jobs as the lane has threads. Further jobs wait in
-one queue per peer. Jobs of members run first, and jobs of unknown peers run round robin.
+validator by hundreds of jobs. `FairWorkerQueue` hands the lane only as many jobs as the lane has threads. Further jobs
+wait in one queue per peer. Jobs of members run first, and jobs of unknown peers run round robin.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Job(NamedTuple):
     result: asyncio.Future[Any]
 
 
-class PeerLane(Generic[Owner]):
+class FairWorkerQueue(Generic[Owner]):
     """Runs jobs for peers in worker threads, with one job queue per peer."""
 
     def __init__(self, lane: Lane, is_member: Callable[[Owner], bool]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from ophion.native.crypto import address_of
 from ophion.peers.disconnect_reasons import DisconnectReason
-from ophion.peers.rlpx.capability import Shared
+from ophion.peers.rlpx.capability import SharedCapability
 from ophion.peers.rlpx.hello import Hello
 from ophion.primitives.enode import Enode
 
@@ -24,9 +24,9 @@ class Link(Protocol):
     @property
     def waiting_bytes(self) -> int: ...
 
-    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool: ...
+    def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool: ...
 
-    def limit(self, shared: Shared, code: int, size: int) -> None: ...
+    def limit(self, shared: SharedCapability, code: int, size: int) -> None: ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool: ...
 
@@ -39,10 +39,10 @@ class _Gone:
     is_open = False
     waiting_bytes = 0
 
-    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+    def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool:
         return False
 
-    def limit(self, shared: Shared, code: int, size: int) -> None:
+    def limit(self, shared: SharedCapability, code: int, size: int) -> None:
         """Do nothing, because no more messages arrive."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
@@ -81,7 +81,7 @@ class Peer:
         self,
         link: Link,
         hello: Hello,
-        shared: Sequence[Shared],
+        shared: Sequence[SharedCapability],
         *,
         local: tuple[str, int],
         remote: tuple[str, int],

@@ -16,14 +16,14 @@ from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.native.wire import WireError
 from ophion.peers.connection.connection import Connection
-from ophion.peers.connection.context import Ending, PeerContext
+from ophion.peers.connection.context import ConnectionEnd, PeerContext
 from ophion.peers.connection.pre_handshake import PreHandshake
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.dialer import Dialer
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.discovery.discovery import ChainMark, Discovery, DiscoveryContext
+from ophion.peers.discovery.discovery import Discovery, DiscoveryContext, EthEntry
 from ophion.peers.discovery.node_record import LocalRecord
 from ophion.peers.discovery.udp import UdpSocket
 from ophion.peers.inbound import InboundConnections
@@ -65,7 +65,7 @@ class PeerService:
         entropy: Entropy,
         peers: Peers | None = None,
         rules: NodeRules | None = None,
-        chain: ChainMark | None = None,
+        chain: EthEntry | None = None,
         is_member: Callable[[Address], bool] = lambda address: False,
         host_names: HostNames | None = None,
     ) -> None:
@@ -108,7 +108,7 @@ class PeerService:
         self._rules.peer_ids = lambda: (peer.id for peer in self.peers)
         self._rules.changed.listen(lambda _: self.recheck())
         self._rules.changed.listen(lambda _: self._inbound.flood_guard.reconsider())
-        self.discovery = self._discovery(chain or ChainMark(), random) if settings.has_discovery else None
+        self.discovery = self._discovery(chain or EthEntry(), random) if settings.has_discovery else None
         """The discovery protocol. None if discovery is disabled."""
         self._access.discovery = self.discovery
         self._udp: UdpSocket | None = None
@@ -275,7 +275,7 @@ class PeerService:
         if settings.static:
             log.info("Connecting to %d static nodes.", len(settings.static))
 
-    def _discovery(self, chain: ChainMark, random: Random) -> Discovery:
+    def _discovery(self, chain: EthEntry, random: Random) -> Discovery:
         settings = self._settings
         record = LocalRecord(self._key, self._clock, settings.record_file)
         context = DiscoveryContext(
@@ -375,7 +375,7 @@ class PeerService:
         self.peers.add(peer)
         self._dialer.arrived(peer.id)
 
-    def left(self, connection: Connection, ending: Ending) -> None:
+    def left(self, connection: Connection, ending: ConnectionEnd) -> None:
         """Remove an ended connection, ban the node after a breach, and plan the next dial."""
         self.pending.leave(connection)
         self._connections.track_leaving(connection, is_bounded=self.is_listening)

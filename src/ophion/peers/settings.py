@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from ophion.errors import OphionError
-from ophion.peers.connection.timeouts import Timing
+from ophion.peers.connection.timeouts import StageTimeouts
 from ophion.peers.policy.addresses import Subnet
 from ophion.peers.policy.admission import PeerLimits
 from ophion.primitives.enode import Enode
@@ -34,7 +34,7 @@ class PeerSettings(Struct, frozen=True):
     """Whether to request a port mapping from the router with UPnP."""
     record_file: Path | None = None
     """File for the node record. None means that the record is not stored."""
-    timing: Timing = field(default_factory=Timing)
+    timing: StageTimeouts = field(default_factory=StageTimeouts)
 
 
 class PeerListenError(OphionError):

@@ -26,7 +26,7 @@ _REACH: Final = 256
 """Maximum number of past blocks that are searched for the first block with the current answer."""
 
 
-class Sending(Struct, frozen=True):
+class TransactionFields(Struct, frozen=True):
     """Fields of a transaction that rules read."""
 
     sender: Address
@@ -50,7 +50,9 @@ class RuleAnswer(Struct, frozen=True):
     """First block with this answer, within the search limit. None if the block is unknown."""
 
 
-def explain_sending(permissions: Permissions, chain: Chain, block: HashedHeader, sending: Sending) -> list[RuleAnswer]:
+def explain_sending(
+    permissions: Permissions, chain: Chain, block: HashedHeader, sending: TransactionFields
+) -> list[RuleAnswer]:
     """Return the answers of all rules about a transaction after a block. Lists are used in their current state."""
     answers = []
     listed = permissions.listed_accounts

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 _EVERY_S: Final = 1.0
 
 
-class RulesWatch:
+class RulesFileWatcher:
     """Service that checks the files at intervals and reads the changed files."""
 
     name = "files of permissions"

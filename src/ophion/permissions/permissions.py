@@ -143,9 +143,9 @@ class Permissions:
         lists: list[AllowList[Any]] = [one for one in (self._accounts, self._nodes) if one is not None]
         if not lists:
             return []
-        from ophion.permissions.file_watcher import RulesWatch
+        from ophion.permissions.file_watcher import RulesFileWatcher
 
-        return [RulesWatch(lists, lanes.files, self._turn)]
+        return [RulesFileWatcher(lists, lanes.files, self._turn)]
 
     # --- decisions --------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from ophion.pool.replacement import may_replace
 from ophion.primitives.types import Address
 
 
-class Batch(Struct, eq=False):
+class AdmissionBatch(Struct, eq=False):
     """Transactions that are admitted and announced together."""
 
     before: int
@@ -53,13 +53,13 @@ class Admitter:
         self.context = AdmissionContext.at(head, self._floor, self._config.fee_cap, self._config.needs_chain_id)
         self.accounts.clear()
 
-    def begin_batch(self) -> Batch:
+    def begin_batch(self) -> AdmissionBatch:
         """Start a batch with the current minimum gas prices of the node."""
         if self.context.least != (self._floor.min_gas_price, self._floor.min_priority_fee):
             self.context = self.context.moved()
-        return Batch(self.sequence)
+        return AdmissionBatch(self.sequence)
 
-    def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: Batch) -> Admission:
+    def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: AdmissionBatch) -> Admission:
         """Check a transaction and put it into the queue. The caller announces the batch afterwards."""
         admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
         if admitted is not None:
@@ -83,7 +83,7 @@ class Admitter:
         batch.entered.append(item)
         return Admitted(item.hash)
 
-    def undo(self, batch: Batch) -> None:
+    def undo(self, batch: AdmissionBatch) -> None:
         """Remove a batch from the queue and restore the transactions that the batch replaced."""
         for item in batch.entered:
             self.queue.remove(item)

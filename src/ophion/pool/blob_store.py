@@ -16,7 +16,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 """Limit of the blob store in bytes, about 480 blobs."""
 
 
-class Blobs:
+class BlobStore:
     """Blob transactions in their network form, by hash, oldest first."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:

@@ -1,8 +1,8 @@
 """Brings raw transactions into the pool.
 
 Each arrival goes to the decoding threads at once. All arrivals that are decoded at the next wake-up are admitted
-together, in the order of arrival except for blobs (`Decoding`). No transaction waits for a whole batch, and signature
-recovery never blocks the event loop.
+together, in the order of arrival except for blobs (`TransactionDecoder`). No transaction waits for a whole batch, and
+signature recovery never blocks the event loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
 from ophion.pool.events import Admission, hash_or_raise
 from ophion.primitives.types import Hash32
-from ophion.runtime.transaction_decoding import Decoded, Decoding
+from ophion.runtime.transaction_decoding import Decoded, TransactionDecoder
 
 A = TypeVar("A")
 Result = TypeVar("Result", contravariant=True)
@@ -47,7 +47,7 @@ class _Waiting(asyncio.Future[A]):
             self.set_exception(error)
 
 
-class Awaited(_Waiting[A]):
+class BatchSubmission(_Waiting[A]):
     """Resolves to the results of all transactions of one caller."""
 
     def answer(self, result: A) -> None:
@@ -55,7 +55,7 @@ class Awaited(_Waiting[A]):
             self.set_result(result)
 
 
-class Sending(_Waiting[Hash32]):
+class SingleSubmission(_Waiting[Hash32]):
     """Resolves to the hash of a single transaction, or raises its refusal."""
 
     def answer(self, admissions: list[Admission]) -> None:
@@ -67,10 +67,10 @@ class Sending(_Waiting[Hash32]):
             self.fail(error)
 
 
-class Intake(Generic[A]):
+class PoolIntake(Generic[A]):
     """Decodes arrivals in threads and passes them to `admit` in the order of completion."""
 
-    def __init__(self, decoding: Decoding, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
+    def __init__(self, decoding: TransactionDecoder, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
         """Create the intake. If `admit` raises an exception, all arrivals without a result get this exception."""
         self._decoding = decoding
         self._decoding.listen(self._collect)
@@ -82,9 +82,9 @@ class Intake(Generic[A]):
         """Queue raw transactions. Raises `RuntimeError` when the node is closing."""
         self._decoding.submit(arrival, arrival.raws)
 
-    def submit(self, raws: Sequence[bytes], is_local: bool) -> Awaited[A]:
+    def submit(self, raws: Sequence[bytes], is_local: bool) -> BatchSubmission[A]:
         """Queue raw transactions and return a future of their results."""
-        arrival: Awaited[A] = Awaited(raws, is_local)
+        arrival: BatchSubmission[A] = BatchSubmission(raws, is_local)
         try:
             self.bring(arrival)
         except Exception as error:  # noqa: BLE001  # the caller gets the error

@@ -31,7 +31,7 @@ _PIECE_BYTES = 1 << 20
 """Bytes of journal lines that are written at once."""
 
 
-class Entry(Struct, frozen=True):
+class JournalEntry(Struct, frozen=True):
     """A transaction in the journal."""
 
     raw: bytes
@@ -41,13 +41,13 @@ class Entry(Struct, frozen=True):
         return b"%d %s\n" % (self.added_at * 1000, self.raw.hex().encode())
 
 
-def lines(entries: Iterable[Entry]) -> bytes:
+def lines(entries: Iterable[JournalEntry]) -> bytes:
     """Encode entries as lines. `journal_lines` of the extension writes the same format."""
     return b"".join(entry.line() for entry in entries)
 
 
 class _Rest:
-    """Lines of pending transactions that `Journal.rewrite` has not written to the new file yet."""
+    """Lines of pending transactions that `TransactionJournal.rewrite` has not written to the new file yet."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.size = 0
@@ -74,7 +74,7 @@ class _Rest:
                 self.is_done, self._piece = not self._piece, None
 
 
-class Journal:
+class TransactionJournal:
     """An append-only file of local transactions."""
 
     def __init__(self, path: Path) -> None:
@@ -89,7 +89,7 @@ class Journal:
         self._is_torn = False
         """Whether the last line may be incomplete because the disk was full."""
 
-    def open(self) -> list[Entry]:
+    def open(self) -> list[JournalEntry]:
         """Return the transactions of the last run and start a clean file. Skips invalid lines."""
         try:
             self._merge()
@@ -124,7 +124,7 @@ class Journal:
         """Whether so many lines belong to removed transactions that the file should be rewritten."""
         return not self._is_beside and self._size + self._rest.size > 4 * live_bytes + _SLACK_BYTES
 
-    def rewrite(self, entries: Iterable[Entry]) -> None:
+    def rewrite(self, entries: Iterable[JournalEntry]) -> None:
         """Rewrite the file with these transactions only. Reads `entries` later than this call returns, in the thread
         that runs `sync`, except for the first megabyte.
         """
@@ -185,7 +185,7 @@ class Journal:
             os.close(file)
         self._beside.unlink()
 
-    def _replace(self, entries: Iterable[Entry]) -> None:
+    def _replace(self, entries: Iterable[JournalEntry]) -> None:
         """Continue in a new file with these entries. Writes the first megabyte of the entries; `sync` writes the
         others.
         """
@@ -213,7 +213,7 @@ class Journal:
         return StorageError(f"Cannot write {self._path}: {error.strerror}")
 
 
-def _pieces(entries: Iterable[Entry]) -> Iterator[bytes]:
+def _pieces(entries: Iterable[JournalEntry]) -> Iterator[bytes]:
     """Encode entries as lines, in pieces of about `_PIECE_BYTES`."""
     piece = bytearray()
     for entry in entries:
@@ -231,16 +231,16 @@ def _write(file: int, data: bytes) -> None:
         written += os.write(file, data[written:])
 
 
-def _read(path: Path) -> Iterator[Entry]:
+def _read(path: Path) -> Iterator[JournalEntry]:
     lines = path.read_bytes().splitlines() if path.exists() else []
     return (entry for entry in map(_parse, lines) if entry is not None)
 
 
-def _parse(line: bytes) -> Entry | None:
+def _parse(line: bytes) -> JournalEntry | None:
     arrival, _, raw = line.partition(b" ")
     if not arrival.isdigit() or len(arrival) > 15 or not raw:
         return None
     try:
-        return Entry(bytes.fromhex(raw.decode("ascii")), int(arrival) / 1000)
+        return JournalEntry(bytes.fromhex(raw.decode("ascii")), int(arrival) / 1000)
     except ValueError:
         return None

@@ -10,7 +10,7 @@ from typing import Final
 from ophion.errors import StorageError
 from ophion.native.transactions import Transaction, decode_transactions, journal_lines
 from ophion.pool.events import Admission, Rejected
-from ophion.pool.journal import Entry, Journal
+from ophion.pool.journal import JournalEntry, TransactionJournal
 from ophion.pool.queue import PooledTransaction, Queue
 
 log = logging.getLogger(__name__)
@@ -25,10 +25,10 @@ _MAY_PASS: Final = frozenset(
 class LocalTransactions:
     """Writes the local transactions of a queue to a journal and reads them back."""
 
-    def __init__(self, journal: Journal, queue: Queue) -> None:
+    def __init__(self, journal: TransactionJournal, queue: Queue) -> None:
         self.journal = journal
         self._queue = queue
-        self._set_aside: list[Entry] = []
+        self._set_aside: list[JournalEntry] = []
         """Transactions of the last run that the pool refuses now; the journal keeps them."""
 
     def append(self, entered: list[PooledTransaction], now: float) -> None:
@@ -37,7 +37,7 @@ class LocalTransactions:
         if local:
             self.journal.append(journal_lines(local, int(now * 1000)))
 
-    def restore(self, admit: Callable[[Transaction, float], Admission], oldest: float) -> list[Entry]:
+    def restore(self, admit: Callable[[Transaction, float], Admission], oldest: float) -> list[JournalEntry]:
         """Admit the transactions of the last run again. Returns all entries of the journal.
 
         Keeps refused transactions in the journal if they may become valid and arrived after `oldest`.
@@ -55,7 +55,7 @@ class LocalTransactions:
             log.warning("local transactions refused and kept for the next start count=%d reason=%s", count, reason)
         return entries
 
-    def settle(self, entries: list[Entry]) -> None:
+    def settle(self, entries: list[JournalEntry]) -> None:
         """Rewrite the journal after `restore`, if its entries have changed."""
         live = self._live_entries()
         if live != entries:
@@ -80,9 +80,9 @@ class LocalTransactions:
     def _live_items(self) -> list[PooledTransaction]:
         return self._queue.matching(lambda item: item.is_local)
 
-    def _live_entries(self) -> list[Entry]:
+    def _live_entries(self) -> list[JournalEntry]:
         return [*map(_entry, self._live_items()), *self._set_aside]
 
 
-def _entry(item: PooledTransaction) -> Entry:
-    return Entry(item.transaction.raw, item.added_at)
+def _entry(item: PooledTransaction) -> JournalEntry:
+    return JournalEntry(item.transaction.raw, item.added_at)

@@ -11,13 +11,13 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.gas_price import FeeFloor
 from ophion.native.transactions import Transaction
 from ophion.pool.admission import BLOB_TYPE, PoolHead, blobs_are_there, undecodable
-from ophion.pool.admitter import Admitter, Batch
-from ophion.pool.blob_store import Blobs
+from ophion.pool.admitter import AdmissionBatch, Admitter
+from ophion.pool.blob_store import BlobStore
 from ophion.pool.content import PoolContent, PoolStatistics, content_of
 from ophion.pool.dropped_transactions import DroppedTransactions
 from ophion.pool.events import Added, Admission, Admitted, Dropped, DropReason, Origin, PoolEvent, Rejected
-from ophion.pool.intake import Arrival, Awaited, Intake, Sending
-from ophion.pool.journal import Journal
+from ophion.pool.intake import Arrival, BatchSubmission, PoolIntake, SingleSubmission
+from ophion.pool.journal import TransactionJournal
 from ophion.pool.local_transactions import LocalTransactions
 from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction, Queue
@@ -51,7 +51,7 @@ class TxPool:
         clock: Clock,
         head: PoolHead,
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
-        journal: Journal | None = None,
+        journal: TransactionJournal | None = None,
     ) -> None:
         """Create the pool. `refusal_of` returns why an account may not send, or None. Callers call `forget_accounts`
         when the results of `refusal_of` change.
@@ -72,10 +72,10 @@ class TxPool:
         self._admitter = Admitter(config, floor, head, refusal_of, self._queue)
         self.duplicates = self._admitter.duplicates
         self._local = None if journal is None else LocalTransactions(journal, self._queue)
-        self._blobs = Blobs()
+        self._blobs = BlobStore()
         self._mined: list[PooledTransaction] = []
         """Transactions of the newest blocks, freed step by step."""
-        self._intake = Intake(lanes.decoding, self._admit_all)
+        self._intake = PoolIntake(lanes.decoding, self._admit_all)
         self.bring = self._intake.bring
         """Queues an `Arrival` of raw transactions. Unlike `submit`, creates no future."""
 
@@ -85,19 +85,19 @@ class TxPool:
         """Decode, check and queue raw transactions. Returns one result per transaction, in order."""
         return await self.submit(raws, origin)
 
-    def submit(self, raws: Sequence[bytes], origin: Origin) -> Awaited[list[Admission]]:
+    def submit(self, raws: Sequence[bytes], origin: Origin) -> BatchSubmission[list[Admission]]:
         """Decode, check and queue raw transactions. The returned awaitable has one result per transaction."""
         return self._intake.submit(raws, origin is Origin.LOCAL)
 
-    def send(self, raw: bytes) -> Sending:
+    def send(self, raw: bytes) -> SingleSubmission:
         """Submit a local transaction. The future resolves to its hash or raises `PoolRejected`."""
-        sending = Sending((raw,), is_local=True)
+        sending = SingleSubmission((raw,), is_local=True)
         self.bring(sending)
         return sending
 
-    def send_decoded(self, transaction: Transaction) -> Sending:
+    def send_decoded(self, transaction: Transaction) -> SingleSubmission:
         """Submit a decoded local transaction. The future resolves to its hash or raises `PoolRejected`."""
-        sending = Sending((transaction.raw,), is_local=True)
+        sending = SingleSubmission((transaction.raw,), is_local=True)
         self._intake.bring_decoded(sending, transaction)
         return sending
 
@@ -142,7 +142,7 @@ class TxPool:
                 log.exception("caller failed to process its result")
 
     def _admit_with_blobs(
-        self, transaction: Transaction, raw: bytes, is_local: bool, now: float, batch: Batch
+        self, transaction: Transaction, raw: bytes, is_local: bool, now: float, batch: AdmissionBatch
     ) -> Admission:
         refusal = blobs_are_there(transaction, raw)
         if refusal is not None:
@@ -152,7 +152,7 @@ class TxPool:
             self._blobs.put(admission.hash, raw)
         return admission
 
-    def _announce(self, batch: Batch) -> None:
+    def _announce(self, batch: AdmissionBatch) -> None:
         """Evict transactions above the limits, then publish the changes of a batch."""
         if not batch.entered:
             return

@@ -25,7 +25,7 @@ from ophion.privacy.payloads import Payload
 from ophion.runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Executed
+    from ophion.privacy.execution_events import ExecutedTransaction
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class BehindGroup:
         """Batch of the current block; `todo` has the remaining payloads of the block."""
         self.block: HashedHeader | None = None
         self.todo: list[Payload] = []
-        self.executed: list[Executed] = []
+        self.executed: list[ExecutedTransaction] = []
         self.done = asyncio.Event()
 
 

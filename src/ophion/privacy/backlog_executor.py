@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.chain.chain import Chain
 from ophion.privacy.backlog import ESTABLISHED_BLOCKS, Backlog, BehindGroup
-from ophion.privacy.execution_events import Executed
-from ophion.privacy.payloads import MarkerPlace, Payload
+from ophion.privacy.execution_events import ExecutedTransaction
+from ophion.privacy.payloads import MarkerPosition, Payload
 from ophion.runtime.clock import Clock
 from ophion.runtime.thread_pools import Lanes
 
@@ -108,6 +108,6 @@ class BacklogExecutor:
         return bool(payloads)
 
 
-def executions(payloads: Sequence[Payload], places: Sequence[MarkerPlace]) -> list[Executed]:
+def executions(payloads: Sequence[Payload], places: Sequence[MarkerPosition]) -> list[ExecutedTransaction]:
     by_hash = {place.hash: place for place in places}
-    return [Executed(payload[3], by_hash[payload[0]]) for payload in payloads]
+    return [ExecutedTransaction(payload[3], by_hash[payload[0]]) for payload in payloads]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ophion.primitives.types import Hash32
-from ophion.privacy.payloads import MarkerPlace
+from ophion.privacy.payloads import MarkerPosition
 
 
-class Executed(Struct, frozen=True):
+class ExecutedTransaction(Struct, frozen=True):
     """A private transaction that was executed, or undone (`is_removed`). The marker identifies the transaction."""
 
     group: bytes
-    place: MarkerPlace
+    place: MarkerPosition
     is_removed: bool = False
 
 
-class Followed(Struct, frozen=True):
+class ExecutorAdvanced(Struct, frozen=True):
     """The private executor has advanced. Holds results of this node's groups, in chain order."""
 
-    executed: tuple[Executed, ...]
+    executed: tuple[ExecutedTransaction, ...]
     head: Hash32

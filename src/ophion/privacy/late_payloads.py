@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from ophion.chain.chain import Chain
 from ophion.native.privacy import PrivateBatch
-from ophion.privacy.execution_events import Executed
-from ophion.privacy.payloads import MarkerPlace
+from ophion.privacy.execution_events import ExecutedTransaction
+from ophion.privacy.payloads import MarkerPosition
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class LatePayloads:
             keys = [key for key in keys if self._backlog.group_of(key) is None]
             if not keys:
                 continue
-            places = [MarkerPlace(*row) for key in keys for row in self._ledger.markers_of(key)]
+            places = [MarkerPosition(*row) for key in keys for row in self._ledger.markers_of(key)]
             places = [one for one in places if one.number <= self._executor.number]
             if self._payloads.is_flexible and await self._executor.hand_overs.take(place.block for place in places):
                 start = b""
@@ -92,7 +92,7 @@ class LatePayloads:
 
     async def _run_again(
         self, batch: PrivateBatch, group: bytes, first: int, also: Set[int] = frozenset()
-    ) -> list[Executed]:
+    ) -> list[ExecutedTransaction]:
         """Run a group again from block `first` on: all blocks with its transactions, and the blocks in `also`."""
         batch.rewind(group, first)
         known = {number for number, _ in self._ledger.blocks(group, first, _ALL_BLOCKS)}

@@ -34,7 +34,7 @@ class MarkerRequest(Struct, frozen=True):
     gas_limit: int
 
 
-class Draft(Struct, frozen=True):
+class MarkerDraft(Struct, frozen=True):
     """A marker to be sent once its payload has been delivered."""
 
     request: MarkerRequest
@@ -65,15 +65,15 @@ class Markers:
         self._next: int | None = None
         self._signing: Batches[MarkerRequest, Transaction] = Batches(lanes.read, self._sign_random)
 
-    def draft(self, request: MarkerRequest) -> Draft:
+    def draft(self, request: MarkerRequest) -> MarkerDraft:
         """Start signing a marker while its payload is being delivered."""
         if self._key is not None:
-            return Draft(request, None)
+            return MarkerDraft(request, None)
         signing = self._signing.submit(request)
         signing.add_done_callback(_retrieve_error)
-        return Draft(request, signing)
+        return MarkerDraft(request, signing)
 
-    async def send(self, draft: Draft) -> Hash32:
+    async def send(self, draft: MarkerDraft) -> Hash32:
         """Add a marker to the pool and return its hash. Raises the error of the pool."""
         if draft.signing is not None:
             return await self._pool.send_decoded(await draft.signing)

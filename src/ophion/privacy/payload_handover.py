@@ -21,7 +21,7 @@ from ophion.native.privacy import PrivateLedger, decode_versioned
 from ophion.native.store import Store
 from ophion.primitives import rlp
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
-from ophion.privacy.payloads import HANDED, MarkerPlace, Payloads
+from ophion.privacy.payloads import HANDED, MarkerPosition, Payloads
 from ophion.runtime.thread_pools import Lanes
 
 _CHUNK_BYTES: Final = MAX_PAYLOAD_BYTES // 2
@@ -62,7 +62,7 @@ class PayloadHandover:
             await self._lanes.write.run(lambda: self._write(rows))
         return bool(rows)
 
-    def places(self, markers: Sequence[MarkerPlace]) -> list[MarkerPlace]:
+    def places(self, markers: Sequence[MarkerPosition]) -> list[MarkerPosition]:
         """Return the payloads that these markers hand over, each at the position of its marker. The payloads may arrive
         later.
         """

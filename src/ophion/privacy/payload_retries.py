@@ -1,4 +1,4 @@
-"""`Retries`: asks a remote enclave again for payloads that were missing when their markers were processed.
+"""`PayloadRetries`: asks a remote enclave again for payloads that were missing when their markers were processed.
 
 A remote enclave does not report arrivals. A missing payload means that this node is no participant, or that the payload
 has not arrived yet. So requests are repeated for a day, with growing delays. The number of remembered payloads is
@@ -37,7 +37,7 @@ class _Missed:
         self.pause_s = FIRST_PAUSE_S
 
 
-class Retries:
+class PayloadRetries:
     """Schedules the requests for missing payloads."""
 
     def __init__(self, look_for: Callable[[list[bytes]], Awaitable[list[bytes]]]) -> None:

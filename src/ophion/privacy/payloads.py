@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ophion.enclave.interface import Enclave, Received
+from ophion.enclave.interface import Enclave, OpenedPayload
 from ophion.errors import DecodeError, EnclaveError
 from ophion.native.exceptions import NativeError
 from ophion.native.privacy import decode_versioned
@@ -41,7 +41,7 @@ group's member list.
 """
 
 
-class MarkerPlace(Struct, frozen=True):
+class MarkerPosition(Struct, frozen=True):
     """Position of a privacy marker transaction on the canonical chain."""
 
     payload_key: bytes
@@ -55,7 +55,7 @@ class MarkerPlace(Struct, frozen=True):
         return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 
-class Read(Struct, frozen=True):
+class ReadablePayload(Struct, frozen=True):
     """A payload that this node can read."""
 
     payload: bytes
@@ -89,39 +89,39 @@ class Payloads:
         """Keys of this node's enclave."""
         return frozenset(self._enclave.keys)
 
-    async def read(self, keys: Sequence[bytes]) -> list[Read | None]:
+    async def read(self, keys: Sequence[bytes]) -> list[ReadablePayload | None]:
         """Return payloads by key. Waits for the enclave. An item is None if this node has no such payload or is no
         participant of it.
         """
         received = await self._answer(lambda: self._enclave.receive_many(keys)) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
-    async def read_now(self, keys: Sequence[bytes]) -> list[Read | None]:
+    async def read_now(self, keys: Sequence[bytes]) -> list[ReadablePayload | None]:
         """Return payloads by key. Raises `EnclaveError` at once if the enclave is offline."""
         received = await self._enclave.receive_many(keys) if keys else []
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
-    async def prepared(self, place: MarkerPlace, found: Read) -> Payload:
+    async def prepared(self, place: MarkerPosition, found: ReadablePayload) -> Payload:
         """Return the tuple with which the extension executes a payload."""
         recipients = found.recipients
         members = list(recipients) if recipients is not None else await self._members_for(found)
         key, group = place.payload_key, found.group
         return (place.hash, place.index, key, group, found.sender, found.transaction, members, found.version)
 
-    async def recipients_of(self, found: Read) -> list[bytes]:
+    async def recipients_of(self, found: ReadablePayload) -> list[bytes]:
         """Return all recipients of a payload."""
         if found.recipients is not None:
             return list(found.recipients)
         return await self._members_of(found.sealed_for) or []
 
-    def _opened(self, key: bytes, received: Received | None) -> Read | None:
+    def _opened(self, key: bytes, received: OpenedPayload | None) -> ReadablePayload | None:
         recipients: tuple[bytes, ...] | None = None
         if received is None:
             row = self._store.row(HANDED, key) if self.is_flexible else None
             if row is None:
                 return None
             sender, recipients, payload = read_handed(row)
-            received = Received(payload, b"", sender)
+            received = OpenedPayload(payload, b"", sender)
         if self.is_flexible:
             try:
                 transaction, version, group = decode_versioned(received.payload)
@@ -129,10 +129,12 @@ class Payloads:
                 pass  # the payload belongs to a group of another type, or is not a transaction
             else:
                 sender, sealed_for = received.sender, received.group_id
-                return Read(received.payload, transaction, group, sender, sealed_for, version, recipients)
-        return Read(received.payload, received.payload, received.group_id, received.sender, received.group_id)
+                return ReadablePayload(received.payload, transaction, group, sender, sealed_for, version, recipients)
+        return ReadablePayload(
+            received.payload, received.payload, received.group_id, received.sender, received.group_id
+        )
 
-    async def _members_for(self, found: Read) -> list[bytes] | None:
+    async def _members_for(self, found: ReadablePayload) -> list[bytes] | None:
         """Return the keys that may send to the group of a payload. None if the group or its member list is unknown."""
         if self._enclave.reports_late_payloads or found.version is not None:
             return await self._members_of(found.sealed_for)

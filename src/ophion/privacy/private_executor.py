@@ -27,13 +27,13 @@ from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.backlog import MAX_WALK_GAS, Backlog, by_group, gas_of
 from ophion.privacy.backlog_executor import BacklogExecutor, executions
-from ophion.privacy.execution_events import Executed, Followed
+from ophion.privacy.execution_events import ExecutedTransaction, ExecutorAdvanced
 from ophion.privacy.late_payloads import LatePayloads
 from ophion.privacy.marker_settings import has_new_keys, store_keys, warn_of_missed_markers
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.privacy.payload_handover import PayloadHandover
-from ophion.privacy.payload_retries import MAX_REMEMBERED, Retries
-from ophion.privacy.payloads import MarkerPlace, Payload, Payloads
+from ophion.privacy.payload_retries import MAX_REMEMBERED, PayloadRetries
+from ophion.privacy.payloads import MarkerPosition, Payload, Payloads
 from ophion.runtime.clock import Clock, SystemClock
 from ophion.runtime.thread_pools import Lane, Lanes
 from ophion.runtime.topic import Topic
@@ -44,7 +44,7 @@ _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
 
 
-class Counts(Struct):
+class ExecutionCounts(Struct):
     """Counters of private execution since the start."""
 
     markers: int = 0
@@ -69,8 +69,8 @@ class PrivateExecutor:
         clock: Clock | None = None,
     ) -> None:
         self.ledger = PrivateLedger(chain.store)
-        self.events: Topic[Followed] = Topic()
-        self.counts = Counts()
+        self.events: Topic[ExecutorAdvanced] = Topic()
+        self.counts = ExecutionCounts()
         self.payloads = Payloads(chain.store, enclave, is_flexible)
         self.backlog = Backlog(clock or SystemClock(), max_gas)
         self._clock = clock or SystemClock()
@@ -82,7 +82,7 @@ class PrivateExecutor:
         self._precompile = precompile
         self._always_increments = always_increments
         self.late = LatePayloads(self, chain, lanes)
-        self._retries = Retries(self.late.look_for)
+        self._retries = PayloadRetries(self.late.look_for)
         self._missed: list[bytes] = []
         """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
@@ -189,7 +189,7 @@ class PrivateExecutor:
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
             # execute earlier transactions of a group before the transaction that added this member to the group
             await self.late.settle()
-        executed: list[Executed] = []
+        executed: list[ExecutedTransaction] = []
         if markers:
             batch = self.new_batch()
             handed = self.hand_overs.places(markers) if self.payloads.is_flexible else []
@@ -212,16 +212,16 @@ class PrivateExecutor:
         self.counts.executed += len(executed)
         self.publish((*removed, *executed))
 
-    def publish(self, executed: tuple[Executed, ...]) -> None:
+    def publish(self, executed: tuple[ExecutedTransaction, ...]) -> None:
         if self._moved is not None:
             self._moved.set_result(None)
             self._moved = None
         if self.events.has_listeners:
-            self.events.publish(Followed(executed, self._mark[0]))
+            self.events.publish(ExecutorAdvanced(executed, self._mark[0]))
 
-    def _rewind(self) -> list[Executed]:
+    def _rewind(self) -> list[ExecutedTransaction]:
         """Return to the canonical chain after a reorganisation. Returns the results that were undone."""
-        undone: list[Executed] = []
+        undone: list[ExecutedTransaction] = []
         hash, number = self._mark
         while number > 0 and self._chain.store.canonical_hash(number) != hash:
             if self.events.has_listeners:
@@ -234,23 +234,23 @@ class PrivateExecutor:
         self._mark = (hash, number)
         return undone
 
-    def _executed_in(self, block: Hash32, number: int) -> list[Executed]:
+    def _executed_in(self, block: Hash32, number: int) -> list[ExecutedTransaction]:
         found = []
         for place in self.markers_in(block, number):
             receipt = self.ledger.receipt(block, place.hash)
             if receipt is not None:
-                found.append(Executed(receipt.group, place, is_removed=True))
+                found.append(ExecutedTransaction(receipt.group, place, is_removed=True))
         return found
 
-    def markers_in(self, block: Hash32, number: int) -> list[MarkerPlace]:
+    def markers_in(self, block: Hash32, number: int) -> list[MarkerPosition]:
         """Return every marker of a block, including markers for other participants."""
         rows = self.ledger.markers_in(block, number, self._precompile, self.payloads.is_flexible)
-        return [MarkerPlace(*row) for row in rows]
+        return [MarkerPosition(*row) for row in rows]
 
-    def _scan(self) -> tuple[list[HashedHeader], list[MarkerPlace]]:
+    def _scan(self) -> tuple[list[HashedHeader], list[MarkerPosition]]:
         """Return the next blocks and their markers. Runs in a worker thread."""
         blocks: list[HashedHeader] = []
-        markers: list[MarkerPlace] = []
+        markers: list[MarkerPosition] = []
         parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
@@ -265,8 +265,8 @@ class PrivateExecutor:
         return blocks, markers
 
     async def run_block(
-        self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPlace], only: bytes | None = None
-    ) -> list[Executed]:
+        self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPosition], only: bytes | None = None
+    ) -> list[ExecutedTransaction]:
         """Run the payloads of a block that this node can read. With `only`, run only the payloads of that group."""
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
@@ -299,7 +299,7 @@ class PrivateExecutor:
 
     # --- backlog ----------------------------------------------------------------------------------
 
-    async def _note_deferred(self, markers: Sequence[MarkerPlace]) -> None:
+    async def _note_deferred(self, markers: Sequence[MarkerPosition]) -> None:
         """Mark deferred payloads as late, so that a restarted node executes them. Only needed for a remote enclave:
         with an embedded enclave, the database marks these payloads itself.
         """
@@ -313,7 +313,7 @@ class PrivateExecutor:
         chain = self._chain
         return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
 
-    async def load_payloads(self, places: list[MarkerPlace], only: bytes | None) -> list[Payload]:
+    async def load_payloads(self, places: list[MarkerPosition], only: bytes | None) -> list[Payload]:
         """Return the payloads of these markers that this node can read, in the form that the extension expects."""
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.reports_late_payloads:
@@ -321,7 +321,7 @@ class PrivateExecutor:
         wanted = [(place, one) for place, one in zip(places, read, strict=True) if one and only in (None, one.group)]
         return [await self.payloads.prepared(place, one) for place, one in wanted]
 
-    async def trace(self, place: MarkerPlace, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
+    async def trace(self, place: MarkerPosition, group: bytes, limit_s: float) -> Callable[[], TraceStream]:
         """Return a function that starts a trace of an executed transaction."""
         places = [one for one in self.markers_in(place.block, place.number) if one.index <= place.index]
         payloads = await self.load_payloads(places, group)
@@ -338,5 +338,5 @@ class PrivateExecutor:
         if followed is not None:
             self._mark = self._written = followed
 
-    def has_receipt(self, place: MarkerPlace) -> bool:
+    def has_receipt(self, place: MarkerPosition) -> bool:
         return self.ledger.receipt(place.block, place.hash) is not None

@@ -10,10 +10,10 @@ from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # only nodes with private transactions import this module
+    from ophion.privacy.payloads import MarkerPosition  # only nodes with private transactions import this module
 
 
-def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str, Any]:
+def receipt_object(record: PrivateReceiptRecord, place: MarkerPosition) -> dict[str, Any]:
     """Return a private receipt as JSON, with the fields of Pantheon 1.2 and of Besu 21.10."""
     found: dict[str, Any] = {
         "contractAddress": None if record.created is None else data(record.created),
@@ -39,7 +39,7 @@ def receipt_object(record: PrivateReceiptRecord, place: MarkerPlace) -> dict[str
 
 
 def log_objects(
-    logs: Sequence[tuple[int, bytes, list[bytes], bytes]], place: MarkerPlace, is_removed: bool = False
+    logs: Sequence[tuple[int, bytes, list[bytes], bytes]], place: MarkerPosition, is_removed: bool = False
 ) -> list[dict[str, Any]]:
     """Return the logs of a private transaction as JSON. The logs have the block and index of the marker."""
     return [

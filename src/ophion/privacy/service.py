@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ophion.chain.queries import BlockView, Queries
+from ophion.chain.queries import BlockView, ChainQueries
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.interface import KEY_SIZE, Enclave, Group
 from ophion.errors import EnclaveError, PrivacyRefused
@@ -16,7 +16,7 @@ from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.flexible_groups import FlexibleGroups
-from ophion.privacy.payloads import MarkerPlace
+from ophion.privacy.payloads import MarkerPosition
 from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.submission import Submission
 from ophion.privacy.tenant_authorizer import TenantAuthorizer
@@ -36,7 +36,7 @@ class Privacy:
         enclave: Enclave,
         executor: PrivateExecutor,
         submission: Submission,
-        queries: Queries,
+        queries: ChainQueries,
         pool: TxPool,
         precompile: Address,
         is_shared: bool = False,
@@ -78,7 +78,7 @@ class Privacy:
         await self.settled()
         await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)
 
-    async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPlace] | None:
+    async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPosition] | None:
         """Return the receipt of a transaction. None if its marker is not mined or the client may not see the
         transaction.
         """
@@ -94,7 +94,7 @@ class Privacy:
                 record = self.ledger.receipt(place.block, marker)
         if record is None or not await self.tenants.may_see(record):
             return None
-        return record, MarkerPlace(record.payload_key, place.number, place.index, place.block, marker)
+        return record, MarkerPosition(record.payload_key, place.number, place.index, place.block, marker)
 
     async def transaction(self, marker: Hash32) -> PrivateTransaction | None:
         """Return the private transaction of a mined marker. None if this node or tenant cannot read the transaction."""
@@ -104,9 +104,9 @@ class Privacy:
         (read,) = await self.executor.payloads.read_now([found[0].payload_key])
         return None if read is None else decode_private_transaction(read.transaction)
 
-    def _place(self, marker: Hash32) -> MarkerPlace | None:
+    def _place(self, marker: Hash32) -> MarkerPosition | None:
         found = self._queries.transaction_position(marker)
-        return None if found is None else MarkerPlace(b"", found[1], found[2], found[0], marker)
+        return None if found is None else MarkerPosition(b"", found[1], found[2], found[0], marker)
 
     async def nonce(self, group: bytes, account: Address, named: Sequence[bytes] = ()) -> int:
         """Return the number of executed private transactions of an account in a group.
@@ -227,7 +227,7 @@ class Privacy:
             found["reason"] = record.reason if words is None else f"{record.reason}: {words}"
         return found
 
-    def _payload_key(self, place: MarkerPlace) -> bytes | None:
+    def _payload_key(self, place: MarkerPosition) -> bytes | None:
         places = self.executor.markers_in(place.block, place.number)
         return next((one.payload_key for one in places if one.hash == place.hash), None)
 

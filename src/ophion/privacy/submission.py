@@ -17,7 +17,7 @@ from ophion.native.exceptions import NativeError
 from ophion.native.privacy import PrivateTransaction, decode_private_transaction, decode_private_transactions
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.flexible_groups import FlexibleGroups
-from ophion.privacy.markers import Draft, MarkerRequest, Markers
+from ophion.privacy.markers import MarkerDraft, MarkerRequest, Markers
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.runtime.batching import Batches
 from ophion.runtime.thread_pools import Lanes
@@ -37,7 +37,7 @@ recovering two or three alone.
 """
 
 
-class Checked(Struct, frozen=True):
+class CheckedTransaction(Struct, frozen=True):
     """A private transaction that passed all checks."""
 
     transaction: PrivateTransaction
@@ -77,13 +77,13 @@ class Submission:
         self._open += 1
         try:
             checked = await self.check(raw, keys)
-            drafts: list[Draft] = []
+            drafts: list[MarkerDraft] = []
             data = await self._distribute(checked, lambda key: drafts.append(self._draft(checked, key)))
             return await self._markers.send(drafts[0] if drafts else self._draft(checked, data))
         finally:
             self._open -= 1
 
-    def _draft(self, checked: Checked, data: bytes) -> Draft:
+    def _draft(self, checked: CheckedTransaction, data: bytes) -> MarkerDraft:
         transaction = checked.transaction
         return self._markers.draft(MarkerRequest(data, transaction.gas_price, transaction.gas_limit))
 
@@ -91,7 +91,7 @@ class Submission:
         """Check and distribute a transaction, but send no marker: the client sends the marker itself."""
         return await self._distribute(await self.check(raw, keys))
 
-    async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> Checked:
+    async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> CheckedTransaction:
         """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
             # if few transactions are open, decode a small one on the event loop: a thread switch takes longer
@@ -115,7 +115,7 @@ class Submission:
             raise PoolRejected("invalid-signature", "Invalid signature")
         if transaction.nonce < self._private_nonce(group, sender):
             raise PrivacyRefused(NONCE_TOO_LOW)
-        return Checked(transaction, group)
+        return CheckedTransaction(transaction, group)
 
     async def _group_of(self, transaction: PrivateTransaction) -> bytes:
         if self._flexible is not None:
@@ -129,7 +129,7 @@ class Submission:
                 raise PrivacyRefused(NO_GROUP)
         return id
 
-    async def _distribute(self, checked: Checked, sealed: Callable[[bytes], None] | None = None) -> bytes:
+    async def _distribute(self, checked: CheckedTransaction, sealed: Callable[[bytes], None] | None = None) -> bytes:
         """Send the payload to the participants. Calls `sealed` with the payload key before delivery, except for
         flexible groups.
         """

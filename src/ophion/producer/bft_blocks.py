@@ -23,7 +23,7 @@ from ophion.consensus.bft.events import (
     ProposalChecked,
     TaskFailed,
 )
-from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.messages import ProposedBlock
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS, WrongBody, check_roots
 from ophion.consensus.bft.state_machine import BftStateMachine
@@ -144,7 +144,7 @@ class BftBlocks:
                 problem = str(error)
         self._post(ProposalChecked(proposal.height, proposal.round, block.digest, problem, is_body_wrong))
 
-    def _with_own_body(self, block: Candidate) -> ChainBlock:
+    def _with_own_body(self, block: ProposedBlock) -> ChainBlock:
         """Return the decoded block. Raises `WrongBody` if its body does not match its header.
 
         The body caches the computed roots, so the importer does not compute them again.
@@ -174,7 +174,7 @@ class BftBlocks:
             log.warning("decided block not imported number=%d error=%s", block.height, error)
             self._fail(block.height, order.round, f"the decided block could not be imported: {error}")
 
-    async def _import_foreign(self, header: Header, block: Candidate, kept: ExecutedCandidate | None) -> None:
+    async def _import_foreign(self, header: Header, block: ProposedBlock, kept: ExecutedCandidate | None) -> None:
         hashed = self._engine.hashed(header)
         if kept is not None:
             body = kept.body

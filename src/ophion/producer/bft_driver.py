@@ -6,7 +6,8 @@ One task takes events from the queue and runs the effects of each in order, so a
 sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile
 (`BftBlocks`). `BftInbox` decodes the messages of peers.
 
-`Gossip` is the interface to the peers. A network of one validator needs no peers and uses the same state machine.
+`ValidatorGossip` is the interface to the peers. A network of one validator needs no peers and uses the same state
+machine.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ from ophion.consensus.bft.events import (
     NewHead,
     ProposalBuilt,
     RelayMessage,
-    Remember,
-    Repeat,
+    ResendMessage,
     SetTimer,
+    StoreVotes,
     Suspended,
 )
 from ophion.consensus.bft.message_buffer import MessageCounts
@@ -66,7 +67,7 @@ from ophion.producer.block_assembly import Assembler
 from ophion.producer.clock_skew import ProposerClocks
 from ophion.producer.peer_height_guard import PeerHeightGuard
 from ophion.producer.shared_votes import ProcessVotes, SharedVotes
-from ophion.producer.validator_gossip import Gossip, NoPeers
+from ophion.producer.validator_gossip import NoPeers, ValidatorGossip
 from ophion.producer.vote_caster import VoteCaster
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.thread_pools import Lanes
@@ -99,7 +100,7 @@ class BftDriver:
         signer: DigestSigner,
         proposals: LocalProposals,
         lanes: Lanes,
-        gossip: Gossip = _ALONE,
+        gossip: ValidatorGossip = _ALONE,
         tuning: BftTuning = _DEFAULT_TUNING,
         shared_votes: SharedVotes | None = None,
         signs_in_thread: bool = False,
@@ -194,8 +195,8 @@ class BftDriver:
         """Block period of the current height in seconds."""
         return self._blocks.period_s
 
-    def join(self, gossip: Gossip) -> None:
-        """Set the `Gossip` through which this node sends messages to other validators."""
+    def join(self, gossip: ValidatorGossip) -> None:
+        """Set the `ValidatorGossip` through which this node sends messages to other validators."""
         self._gossip = gossip
 
     @property
@@ -382,7 +383,7 @@ class BftDriver:
             self._timers.set(effect)
         elif isinstance(effect, CancelTimer):
             self._timers.cancel(effect.kind)
-        elif isinstance(effect, Remember):
+        elif isinstance(effect, StoreVotes):
             await self._vote_store.remember(self._protocol, effect.memory)
         elif isinstance(effect, CastVote):
             assert self.caster is not None, "the state machine casts votes only with a caster"
@@ -390,7 +391,7 @@ class BftDriver:
         elif isinstance(effect, Multicast):
             validator_set = self._machine.validator_set
             self._gossip.multicast(effect.message, validator_set.validators if validator_set is not None else ())
-        elif isinstance(effect, Repeat):
+        elif isinstance(effect, ResendMessage):
             self._gossip.send(effect.message, effect.to)
         elif isinstance(effect, RelayMessage):
             self._gossip.relay(effect.message, effect.exclude)

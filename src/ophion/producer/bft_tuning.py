@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ophion.consensus.bft.client_profiles import ProfileChoice
+from ophion.consensus.bft.client_profiles import WireProfileChoice
 from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S
 from ophion.consensus.bft_header_form import HeaderFormChoice
 
@@ -18,5 +18,5 @@ class BftTuning(Struct, frozen=True):
     """Whether to follow f + 1 validators to a later round at once."""
     passes_over: bool = True
     """Whether to request the next round at once if the proposer is absent."""
-    profile: ProfileChoice = ProfileChoice.AUTO
+    profile: WireProfileChoice = WireProfileChoice.AUTO
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO

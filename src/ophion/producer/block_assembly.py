@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.chain.block_builder import Builder, BuiltBlock
+from ophion.chain.block_builder import BlockBuilder, BuiltBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chain.gas_price import FeeFloor
@@ -28,7 +28,7 @@ from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
-from ophion.producer.incremental_builder import HEADER_BYTES, BuildPlan, Filled, IncrementalBuilder, permitted
+from ophion.producer.incremental_builder import HEADER_BYTES, BuildPlan, FilledBlock, IncrementalBuilder, permitted
 from ophion.runtime.clock import Clock
 from ophion.runtime.thread_pools import Lane, Lanes
 
@@ -60,7 +60,7 @@ class Assembler:
         self,
         chain: Chain,
         importer: Importer,
-        builder: Builder,
+        builder: BlockBuilder,
         pool: TxPool,
         lanes: Lanes,
         clock: Clock,
@@ -128,7 +128,7 @@ class Assembler:
             self._growing.close()
             self._growing = None
 
-    async def _prebuilt(self, parent: HashedHeader, preferences: BlockPreferences) -> Filled | None:
+    async def _prebuilt(self, parent: HashedHeader, preferences: BlockPreferences) -> FilledBlock | None:
         """Return the block that was begun early on this parent, or None if its preferences have changed."""
         growing, self._growing = self._growing, None
         if growing is None:
@@ -263,10 +263,14 @@ class Assembler:
             header_form=settings.header_form,
         )
 
-    async def _fill(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane) -> Filled:
+    async def _fill(
+        self, parent: HashedHeader, draft: Header, state: State, deadline_s: float, lane: Lane
+    ) -> FilledBlock:
         return await lane.run(self._filling(parent, draft, state, deadline_s))
 
-    def _filling(self, parent: HashedHeader, draft: Header, state: State, deadline_s: float) -> Callable[[], Filled]:
+    def _filling(
+        self, parent: HashedHeader, draft: Header, state: State, deadline_s: float
+    ) -> Callable[[], FilledBlock]:
         """Choose candidates from the pool, and return the job that executes them."""
         # offer at most as many transactions as the gas limit admits in one block
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
@@ -281,12 +285,12 @@ class Assembler:
             hashes.append(item.hash)
         beneficiary = self._beneficiary_of(draft)
 
-        def work() -> Filled:
+        def work() -> FilledBlock:
             refusals = self._permissions.refusals(parent, state, candidates)
             chosen = permitted(candidates, refusals)
             offered = [candidates[position] for position in chosen]
             built = self._builder.fill(draft, state, offered, deadline_s, beneficiary)
-            return Filled(
+            return FilledBlock(
                 built,
                 {hashes[chosen[position]]: reason for position, reason in built.skipped},
                 {hashes[position]: reason for position, reason in refusals.items()},

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ophion.chain.block_builder import Builder
+from ophion.chain.block_builder import BlockBuilder
 from ophion.chain.block_import import ImportCore
 from ophion.chain.import_file import ImportProgress
 from ophion.chainspec.consensus_parameters import EngineKind
@@ -53,7 +53,7 @@ class BlockScript:
             raise CommandError(f"Unable to create block using current consensus engine: {core.chain.engine.name}")
         self._core = core
         self._clock = clock
-        self._builder = Builder(core.chain, keeps_revert_data=False)
+        self._builder = BlockBuilder(core.chain, keeps_revert_data=False)
         self._needs_work = with_work and not spec.is_dev
         self._on_commit = on_commit
         self._made: list[HashedHeader] = []

@@ -33,7 +33,7 @@ from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.peer_height_guard import PeerHeightGuard
-from ophion.producer.shared_seals import Claim, SharedSeals
+from ophion.producer.shared_seals import SealClaim, SharedSeals
 from ophion.producer.shared_votes import VotesUnavailable
 
 if TYPE_CHECKING:
@@ -263,11 +263,11 @@ class CliqueSealer:
         try:
             answer = await shared.claim(weight, self._engine.signing_hash(header), block)
             self._note_store(None)
-            if answer.claim is Claim.OURS:
+            if answer.claim is SealClaim.OURS:
                 return True
             # wait for the claimed block of the other node; if that node has stopped before sending it, seal it here
             await self._wake_up(_PARTNER_WAIT_S)
-            if answer.claim is Claim.PARTNER and self._chain.head.hash == header.parent_hash:
+            if answer.claim is SealClaim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)
         except VotesUnavailable as error:
             self._note_store(str(error))

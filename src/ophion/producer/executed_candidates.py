@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.chain.block_builder import BuiltBlock
-from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.messages import ProposedBlock
 from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS
 from ophion.native.executor import Execution
 from ophion.native.transactions import Body
@@ -47,7 +47,7 @@ class ExecutedCandidates:
     def get(self, block_hash: Hash32) -> ExecutedCandidate | None:
         return self._blocks.get(block_hash)
 
-    def __contains__(self, block: Candidate) -> bool:
+    def __contains__(self, block: ProposedBlock) -> bool:
         """Whether this block was built or checked already. A valid block stays valid in later rounds.
 
         The hash covers the header without round and seals. The body is compared too, because a malicious peer may send

@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ophion.chain.ancestor_hashes import ancestor_hashes
-from ophion.chain.block_builder import TOO_LONG, Builder, BuiltBlock, DraftBlock
+from ophion.chain.block_builder import TOO_LONG, BlockBuilder, BuiltBlock, DraftBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
 from ophion.chain.validation import MAX_BLOCK_SIZE
@@ -83,7 +83,7 @@ class BuildPlan(Struct, frozen=True):
     """Build time limit of a block in seconds. A transaction that runs longer is never included."""
 
 
-class Filled(Struct, frozen=True):
+class FilledBlock(Struct, frozen=True):
     """A block, and the reasons why offered transactions were excluded."""
 
     built: BuiltBlock
@@ -122,7 +122,7 @@ class IncrementalBuilder:
         self,
         plan: BuildPlan,
         chain: Chain,
-        builder: Builder,
+        builder: BlockBuilder,
         pool: TxPool,
         permissions: Permissions,
         lanes: Lanes,
@@ -374,7 +374,7 @@ class IncrementalBuilder:
 
     # --- finishing ------------------------------------------------------------------------------
 
-    async def finish(self, draft: Header, beneficiary: Address) -> Filled | None:
+    async def finish(self, draft: Header, beneficiary: Address) -> FilledBlock | None:
         """Return the block with all arrivals, or None if it must be built again.
 
         `draft` is the current header. The values that transactions can read must be the same as in the planned header.
@@ -402,7 +402,7 @@ class IncrementalBuilder:
         built = await self._lane.run(partial(self._complete, batch, draft))
         if built is None and not self._is_outbid():
             built = await self._lane.run(partial(self._block.complete, draft))
-        return None if built is None else Filled(built, self._skipped, self._refused)
+        return None if built is None else FilledBlock(built, self._skipped, self._refused)
 
     def _complete(self, batch: Sequence[PooledTransaction], draft: Header) -> BuiltBlock | None:
         """Run the last batch in the build lane (worker thread), then finish. Returns None if the block must be built

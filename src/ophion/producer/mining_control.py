@@ -14,7 +14,7 @@ from ophion.producer.block_assembly import MinerSettings
 from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.options import MAX_EXTRA_DATA
 from ophion.producer.peer_height_guard import AnnouncedRules, PeerHeightGuard, ReportedHeights
-from ophion.producer.pow_miner import Work, WorkPackages
+from ophion.producer.pow_miner import MiningWork, WorkPackages
 
 log = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ class MiningControl:
         own = 0 if self._sealer is None else self._sealer.hashrate
         return own + (0 if self._work_packages is None else self._work_packages.reported_hashrate)
 
-    async def get_work(self) -> Work | None:
+    async def get_work(self) -> MiningWork | None:
         """Return work for an external miner, or None."""
         if self._work_packages is None or not self._is_wanted or self.coinbase is None:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ophion.consensus.bft.client_profiles import ProfileChoice
+from ophion.consensus.bft.client_profiles import WireProfileChoice
 from ophion.consensus.bft_header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.primitives.types import Address
@@ -111,9 +111,9 @@ class ConsensusConfig(Options):
         help="IBFT 2.0 and QBFT: skip rounds of a proposer that missed a round or disconnected, until a message of it "
         "arrives.",
     )
-    wire_profile: ProfileChoice = option(
+    wire_profile: WireProfileChoice = option(
         "--bft-wire-profile",
-        default=ProfileChoice.AUTO,
+        default=WireProfileChoice.AUTO,
         help="IBFT 2.0 and QBFT: write messages as Besu up to 25.12 does (classic), as Besu from 26.1 on does (bal), "
         "or as the connected validators understand them (auto).",
     )

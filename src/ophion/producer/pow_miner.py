@@ -42,7 +42,7 @@ _NONCES = 2**64
 _MAX_WORD = 2**256 - 1
 
 
-class Work(Struct, frozen=True):
+class MiningWork(Struct, frozen=True):
     """The values that an external miner needs to search for a nonce."""
 
     seal_hash: Hash32
@@ -109,13 +109,13 @@ class WorkPackages:
             return True
         return age < _LIFETIME_S and candidate.pool_version == assembler.pool.version
 
-    async def work(self) -> Work:
+    async def work(self) -> MiningWork:
         """Return the current candidate as work for an external miner."""
         candidate = await self.candidate()
         header = candidate.built.header
         limit = min(target(header.difficulty), _MAX_WORD)
         seed = ethash_seed(header.number // _EPOCH_LENGTH)
-        return Work(candidate.seal_hash, seed, limit.to_bytes(32, "big"), header.number)
+        return MiningWork(candidate.seal_hash, seed, limit.to_bytes(32, "big"), header.number)
 
     async def submit(self, nonce: int, seal_hash: Hash32, mix_hash: Hash32) -> bool:
         """Accept a nonce. Returns False if the candidate is unknown or outdated, or the work is invalid."""

@@ -37,7 +37,7 @@ class SealStore(Protocol):
         """Close connections."""
 
 
-class Claim(Enum):
+class SealClaim(Enum):
     """Answer of the vote store to the claim of a block."""
 
     OURS = "ours"
@@ -47,10 +47,10 @@ class Claim(Enum):
     """Another node of this signer has a heavier chain."""
 
 
-class ClaimResult(Struct, frozen=True):
+class SealClaimResult(Struct, frozen=True):
     """Result of a claim. If another node of the signer has claimed a block, `digest` is its digest."""
 
-    claim: Claim
+    claim: SealClaim
     digest: Hash32 | None = None
 
 
@@ -60,13 +60,13 @@ class SharedSeals:
     def __init__(self, store: SealStore) -> None:
         self._store = store
 
-    async def claim(self, parent_weight: int, digest: Hash32, block: bytes) -> ClaimResult:
+    async def claim(self, parent_weight: int, digest: Hash32, block: bytes) -> SealClaimResult:
         """Claim a block by the digest that its seal signs. Raises `VotesUnavailable`."""
         kept = block if len(block) <= MAX_SHARED_BLOCK_BYTES else b""
         stored = await self._store.promise(VoteRecord(parent_weight, 0, digest), kept)
         if stored is None:
-            return ClaimResult(Claim.OURS)
-        return ClaimResult(Claim.PARTNER if stored.height == parent_weight else Claim.BEHIND, stored.vote)
+            return SealClaimResult(SealClaim.OURS)
+        return SealClaimResult(SealClaim.PARTNER if stored.height == parent_weight else SealClaim.BEHIND, stored.vote)
 
     async def claimed_block(self) -> bytes | None:
         """Return the claimed block, if it was stored. Raises `VotesUnavailable`."""

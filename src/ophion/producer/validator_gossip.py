@@ -1,4 +1,4 @@
-"""`Gossip`: how consensus sends messages to other validators."""
+"""`ValidatorGossip`: how consensus sends messages to other validators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ophion.consensus.bft.messages import BftMessage
 from ophion.primitives.types import Address
 
 
-class Gossip(Protocol):
+class ValidatorGossip(Protocol):
     """Carries messages between validators. Received messages go to `BftDriver.received`."""
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
@@ -37,7 +37,7 @@ class Gossip(Protocol):
 
 
 class NoPeers:
-    """`Gossip` of a node without peers."""
+    """`ValidatorGossip` of a node without peers."""
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         """Send nothing. The state machine has already counted its own message."""

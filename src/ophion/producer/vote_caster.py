@@ -23,7 +23,7 @@ from ophion.errors import SignerUnavailable
 from ophion.producer.shared_votes import SharedVotes, VotesUnavailable
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.clock import Clock
-from ophion.runtime.metrics import Durations
+from ophion.runtime.metrics import DurationHistogram
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class VoteCaster:
         """Create the vote caster. `is_wanted` returns whether the state machine is still in the round of a `CastVote`
         order.
         """
-        self.durations = Durations()
+        self.durations = DurationHistogram()
         """Time to store one vote, in seconds."""
         self.refused = 0
         """Number of votes that conflict with a vote of another node with the same key."""

@@ -21,7 +21,7 @@ from ophion.consensus.validator_votes import Tally
 from ophion.errors import DecodeError, InvalidHeader, ProofError
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Address
-from ophion.proofs.trust_anchor import Trust
+from ophion.proofs.trust_anchor import TrustAnchor
 from ophion.proofs.vote_headers import bft_eras, validator_overrides
 
 ADD_NONCE = b"\xff" * 8
@@ -55,7 +55,7 @@ def decode_header(raw: bytes, what: str) -> Header:
     return header
 
 
-def seal_verifier(trust: Trust) -> SealVerifier:
+def seal_verifier(trust: TrustAnchor) -> SealVerifier:
     """Return the seal verifier for the consensus protocol of the trusted network."""
     engine = trust.engine
     return BftSeals(trust, engine) if isinstance(engine, BftEngine) else CliqueSeals(trust, engine)
@@ -64,7 +64,7 @@ def seal_verifier(trust: Trust) -> SealVerifier:
 class BftSeals:
     """`SealVerifier` of IBFT 2.0 and QBFT."""
 
-    def __init__(self, trust: Trust, engine: BftEngine) -> None:
+    def __init__(self, trust: TrustAnchor, engine: BftEngine) -> None:
         self.number = trust.number
         self._engine = engine
         self._eras = bft_eras(engine)
@@ -149,7 +149,7 @@ class BftSeals:
 class CliqueSeals:
     """`SealVerifier` of Clique."""
 
-    def __init__(self, trust: Trust, engine: CliqueEngine) -> None:
+    def __init__(self, trust: TrustAnchor, engine: CliqueEngine) -> None:
         self.number = trust.number
         self._engine = engine
         self._epoch = 1 if trust.spec.clique is None else trust.spec.clique.epoch_length

@@ -18,7 +18,7 @@ from ophion.primitives.hexcodec import parse_data_lenient, parse_number
 from ophion.primitives.types import ADDRESS_LENGTH, Address, Hash32
 
 
-class Trust(Struct, frozen=True):
+class TrustAnchor(Struct, frozen=True):
     """A block that the auditor trusts, and the rules of its network."""
 
     spec: ChainSpec
@@ -30,7 +30,7 @@ class Trust(Struct, frozen=True):
     """Hash of the trusted block, for a checkpoint."""
 
 
-def read_trust(genesis: bytes, checkpoint: bytes | None = None) -> Trust:
+def read_trust(genesis: bytes, checkpoint: bytes | None = None) -> TrustAnchor:
     """Read a genesis file, and a checkpoint if there is one.
 
     A checkpoint is a JSON object with the keys `number`, `hash` and `validators`. The checkpoint must be an epoch
@@ -45,7 +45,7 @@ def read_trust(genesis: bytes, checkpoint: bytes | None = None) -> Trust:
         validators = tuple(sorted(listed[at : at + ADDRESS_LENGTH] for at in range(0, len(listed), ADDRESS_LENGTH)))
     else:
         raise ProofError(f"The trusted network runs {engine.name}, whose blocks have no validators' seals.")
-    trust = Trust(parsed.spec, engine, 0, validators)
+    trust = TrustAnchor(parsed.spec, engine, 0, validators)
     return trust if checkpoint is None else _at(trust, checkpoint)
 
 
@@ -53,7 +53,7 @@ def _listed(extra: BftExtraData) -> tuple[Address, ...]:
     return tuple(sorted(set(extra.validators)))
 
 
-def _at(trust: Trust, checkpoint: bytes) -> Trust:
+def _at(trust: TrustAnchor, checkpoint: bytes) -> TrustAnchor:
     try:
         values: dict[str, Any] = json.loads(checkpoint)
         number = parse_number(str(values["number"]))
@@ -61,4 +61,4 @@ def _at(trust: Trust, checkpoint: bytes) -> Trust:
         validators = tuple(sorted(parse_data_lenient(str(one), ADDRESS_LENGTH) for one in values["validators"]))
     except (ValueError, KeyError, TypeError, DecodeError) as error:
         raise ProofError(f"The checkpoint is not an object with number, hash and validators: {error}") from error
-    return Trust(trust.spec, trust.engine, number, validators, block_hash)
+    return TrustAnchor(trust.spec, trust.engine, number, validators, block_hash)

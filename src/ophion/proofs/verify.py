@@ -18,7 +18,7 @@ from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, H
 from ophion.proofs.bundle import AccountProof, ProofBundle, TransactionProof
 from ophion.proofs.header_verification import SealVerifier, decode_header, seal_verifier
 from ophion.proofs.merkle import index_key, proven_value
-from ophion.proofs.trust_anchor import Trust
+from ophion.proofs.trust_anchor import TrustAnchor
 
 _MAX_RECEIPT_ITEMS: Final = 1_000_000
 _LEGACY_LIST: Final = 0xC0
@@ -55,7 +55,7 @@ class ProvenAccount(Struct, frozen=True):
     slots: tuple[tuple[Hash32, int], ...]
 
 
-class Proven(Struct, frozen=True):
+class VerifiedProof(Struct, frozen=True):
     """What a verified bundle proves about a block."""
 
     number: int
@@ -84,7 +84,7 @@ class Proven(Struct, frozen=True):
         }
 
 
-def verify_bundle(bundle: ProofBundle, trust: Trust) -> Proven:
+def verify_bundle(bundle: ProofBundle, trust: TrustAnchor) -> VerifiedProof:
     """Return the statement that the bundle proves. Raises `ProofError`, which names the invalid part."""
     if bundle.chain_id != trust.spec.chain_id:
         raise ProofError(f"chainId: {bundle.chain_id} instead of {trust.spec.chain_id}")
@@ -98,7 +98,7 @@ def verify_bundle(bundle: ProofBundle, trust: Trust) -> Proven:
         hashed, validators, sealers = _verified_header(bundle, header, trust)
     except (DecodeError, InvalidHeader, NativeError) as error:
         raise ProofError(f"header: {error}") from error
-    proven = Proven(
+    proven = VerifiedProof(
         number=header.number,
         hash=hashed.hash,
         timestamp=header.timestamp,
@@ -115,7 +115,7 @@ def verify_bundle(bundle: ProofBundle, trust: Trust) -> Proven:
 
 
 def _verified_header(
-    bundle: ProofBundle, header: Header, trust: Trust
+    bundle: ProofBundle, header: Header, trust: TrustAnchor
 ) -> tuple[HashedHeader, int, tuple[Address, ...]]:
     """Return the header with its hash, the number of validators, and the authors of its seals."""
     hashed = trust.engine.hashed(header)

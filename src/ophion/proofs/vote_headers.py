@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from ophion.chain.chain import Chain
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.engine import BftEngine
-from ophion.consensus.bft.transitions import Era
+from ophion.consensus.bft.transitions import ProtocolRange
 from ophion.consensus.clique import CliqueEngine
 from ophion.errors import ProofError, StorageError
 from ophion.primitives.header import HashedHeader, Header
@@ -26,7 +26,7 @@ _HEADERS_PER_STEP: Final = 64
 """Number of headers to read before other threads may run."""
 
 
-class Votes(Protocol):
+class VoteReader(Protocol):
     """Reads votes and validators of one consensus protocol."""
 
     def restarts(self, last: int) -> list[int]:
@@ -43,7 +43,7 @@ class Votes(Protocol):
 
 
 class BftVotes:
-    """`Votes` of IBFT 2.0 and QBFT."""
+    """`VoteReader` of IBFT 2.0 and QBFT."""
 
     def __init__(self, chain: Chain, engine: BftEngine) -> None:
         self._engine = engine
@@ -72,7 +72,7 @@ class BftVotes:
 
 
 class CliqueVotes:
-    """`Votes` of Clique."""
+    """`VoteReader` of Clique."""
 
     def __init__(self, chain: Chain, engine: CliqueEngine) -> None:
         self._chain = chain
@@ -99,7 +99,7 @@ class CliqueVotes:
         return False
 
 
-def bft_eras(engine: BftEngine) -> list[Era]:
+def bft_eras(engine: BftEngine) -> list[ProtocolRange]:
     """Return the block range of each BFT protocol of the chain, in ascending order."""
     eras = [engine.schedule.era(0)]
     later = engine.schedule.era(_FAR_BLOCK)
@@ -120,8 +120,8 @@ def validator_overrides(spec: ChainSpec, engine: BftEngine) -> dict[int, tuple[A
     return found
 
 
-def votes_of(chain: Chain) -> Votes:
-    """Return the `Votes` of a chain's consensus protocol. Raises `ProofError` if this protocol has no validators."""
+def votes_of(chain: Chain) -> VoteReader:
+    """Return the vote reader of a chain's consensus protocol. Raises `ProofError` if the protocol has no validators."""
     engine = chain.engine
     if isinstance(engine, BftEngine):
         return BftVotes(chain, engine)

@@ -16,7 +16,7 @@ from ophion.runtime.options.sources import PREFIXES
 _PR_SET_PDEATHSIG: Final = 1
 
 
-class Child:
+class NetworkProcess:
     """One process of a network. It can be restarted after its end."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Final
 
 from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS
-from ophion.quickstart.plan import Consensus, NetworkPlan, PlannedNode, Role
-from ophion.quickstart.ports import HOST, Layout
+from ophion.quickstart.plan import Consensus, NetworkPlan, PlannedNode, PlannedRole
+from ophion.quickstart.ports import HOST, NetworkPorts
 
 _GROUPS: Final = ("ETH", "NET", "WEB3", "ADMIN", "DEBUG", "TRACE", "TXPOOL", "MINER")
 _ENGINE_GROUPS: Final = {Consensus.QBFT: "QBFT", Consensus.IBFT2: "IBFT", Consensus.CLIQUE: "CLIQUE"}
@@ -20,13 +20,13 @@ _SOCKETS: Final = 8192
 """Limit of WebSocket connections per node, equal to the limit of the proxy."""
 
 
-def node_options(plan: NetworkPlan, layout: Layout, node: PlannedNode, directory: Path) -> list[str]:
+def node_options(plan: NetworkPlan, layout: NetworkPorts, node: PlannedNode, directory: Path) -> list[str]:
     """Return the options of one node."""
     ports = layout.nodes[node.name]
     groups = [*_GROUPS, *([_ENGINE_GROUPS[plan.consensus]] if plan.consensus in _ENGINE_GROUPS else [])]
     if plan.has_permissions:
         groups.append("PERM")
-    if node.role is Role.MEMBER:
+    if node.role is PlannedRole.MEMBER:
         groups += ["EEA", "PRIV"]
     api = ",".join(groups)
     return [
@@ -58,7 +58,7 @@ def _network(plan: NetworkPlan, node: PlannedNode, directory: Path) -> list[str]
     if plan.consensus is not Consensus.DEV:
         return [f"--genesis-file={directory / 'genesis.json'}"]
     options = ["--network=dev"]
-    if node.role is Role.VALIDATOR:
+    if node.role is PlannedRole.VALIDATOR:
         options += ["--miner-enabled", f"--miner-coinbase=0x{ORIGINAL_ACCOUNTS[0].address.hex()}"]
         options += [f"--block-period={plan.period_s:g}"] if plan.period_s else []
     return options
@@ -77,12 +77,12 @@ def _permissions(plan: NetworkPlan) -> list[str]:
 
 def _privacy(node: PlannedNode, directory: Path) -> list[str]:
     """Return the privacy options: an embedded enclave, and a funded account that signs the markers."""
-    if node.role is not Role.MEMBER:
+    if node.role is not PlannedRole.MEMBER:
         return []
     return ["--privacy-enabled", f"--privacy-marker-transaction-signing-key-file={directory / node.name / MARKER_KEY}"]
 
 
-def proxy_options(layout: Layout, directory: Path) -> list[str]:
+def proxy_options(layout: NetworkPorts, directory: Path) -> list[str]:
     """Return the command and options of the proxy."""
     return ["quickstart", "proxy", f"--site={directory / 'site.json'}", f"--port={layout.proxy}"]
 

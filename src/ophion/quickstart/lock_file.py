@@ -20,7 +20,7 @@ _TRIES: Final = 200
 _PAUSE_S: Final = 0.005
 
 
-class Running(Struct, frozen=True):
+class RunningNetwork(Struct, frozen=True):
     """The content of the lock file while the network is running."""
 
     pid: int
@@ -32,14 +32,14 @@ class Running(Struct, frozen=True):
     """Process ids of running processes by name."""
 
 
-class Lock:
+class NetworkLock:
     """The held lock of a network. A context manager."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
-    def take(cls, directory: Path) -> Lock | None:
+    def take(cls, directory: Path) -> NetworkLock | None:
         """Take the lock of an existing directory. Returns None if another process holds the lock."""
         descriptor = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         for _ in range(_TRIES):
@@ -55,10 +55,10 @@ class Lock:
             os.close(descriptor)
             return None
         lock = cls(descriptor)
-        lock.write(Running(os.getpid()))
+        lock.write(RunningNetwork(os.getpid()))
         return lock
 
-    def write(self, running: Running) -> None:
+    def write(self, running: RunningNetwork) -> None:
         """Write the content. A concurrent reader sees either the old or the new text."""
         text = {
             "pid": running.pid,
@@ -75,7 +75,7 @@ class Lock:
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> NetworkLock:
         return self
 
     def __exit__(
@@ -84,7 +84,7 @@ class Lock:
         self.release()
 
 
-def holder(directory: Path) -> Running | None:
+def holder(directory: Path) -> RunningNetwork | None:
     """Return the content of the lock, or None if the network is not running."""
     try:
         descriptor = os.open(directory / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -99,12 +99,12 @@ def holder(directory: Path) -> Running | None:
         os.close(descriptor)
 
 
-def _read(data: bytes) -> Running:
+def _read(data: bytes) -> RunningNetwork:
     try:
         # ignore bytes after the JSON value, because an older and longer text may have left them
         found: Any
         found, _ = json.JSONDecoder().raw_decode(data.decode())
         processes = {str(name): int(pid) for name, pid in found["processes"].items()}
-        return Running(int(found["pid"]), str(found["address"]), bool(found["ready"]), processes)
+        return RunningNetwork(int(found["pid"]), str(found["address"]), bool(found["ready"]), processes)
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Running(0)
+        return RunningNetwork(0)

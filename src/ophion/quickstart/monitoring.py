@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from ophion.quickstart.ports import HOST, Layout
+from ophion.quickstart.ports import HOST, NetworkPorts
 
 FOLDER: Final = "monitoring"
 _PROGRAMS: Final = {"prometheus": ("prometheus",), "grafana": ("grafana-server", "grafana")}
@@ -20,7 +20,7 @@ def installed() -> tuple[str, ...]:
     return tuple(tool for tool, names in _PROGRAMS.items() if any(shutil.which(name) for name in names))
 
 
-def write_configuration(directory: Path, layout: Layout) -> None:
+def write_configuration(directory: Path, layout: NetworkPorts) -> None:
     """Write `prometheus.yml` with a job per node, and a data source and dashboard for Grafana."""
     folder = directory / FOLDER
     grafana = folder / "grafana"
@@ -63,7 +63,7 @@ def write_configuration(directory: Path, layout: Layout) -> None:
     (folder / "grafana.ini").write_text("\n".join(lines) + "\n")
 
 
-def commands(directory: Path, layout: Layout) -> dict[str, str]:
+def commands(directory: Path, layout: NetworkPorts) -> dict[str, str]:
     """Return the command lines that start the tools with this configuration."""
     folder = directory / FOLDER
     words = {

@@ -39,7 +39,7 @@ CHAIN_IDS: Final = {Consensus.QBFT: 1337, Consensus.IBFT2: 6174, Consensus.CLIQU
 """Chain ids of the well-known quickstart networks (operations.md 15)."""
 
 
-class Role(Enum):
+class PlannedRole(Enum):
     """Role of a node."""
 
     RPC = "rpc"
@@ -52,7 +52,7 @@ class PlannedNode(Struct, frozen=True):
     """One node of the planned network."""
 
     name: str
-    role: Role
+    role: PlannedRole
     number: int
     """Number among nodes of the same role, from 1."""
 
@@ -98,10 +98,10 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
         """Return the RPC node, then the validators, then the nodes with private transactions."""
         name_format = "minernode" if self.consensus is Consensus.DEV else "validator{}"
         numbers = range(1, self.validators + 1)
-        members = [PlannedNode(name_format.format(number), Role.VALIDATOR, number) for number in numbers]
+        members = [PlannedNode(name_format.format(number), PlannedRole.VALIDATOR, number) for number in numbers]
         private = range(1, MEMBERS + 1) if self.has_privacy else ()
-        members += [PlannedNode(f"member{number}", Role.MEMBER, number) for number in private]
-        return (PlannedNode(RPC_NODE, Role.RPC, 1), *members)
+        members += [PlannedNode(f"member{number}", PlannedRole.MEMBER, number) for number in private]
+        return (PlannedNode(RPC_NODE, PlannedRole.RPC, 1), *members)
 
     @property
     def chain_id(self) -> int:

@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from ophion.errors import CommandError
-from ophion.gateway.backends import Place, ServiceKind
-from ophion.quickstart.plan import NetworkPlan, PlannedNode, Role
+from ophion.gateway.backends import ServiceAddress, ServiceKind
+from ophion.quickstart.plan import NetworkPlan, PlannedNode, PlannedRole
 from ophion.runtime.operator_files import content_of
 
 HOST: Final = "127.0.0.1"
@@ -40,17 +40,17 @@ class NodePorts(Struct, frozen=True):
     metrics: int
 
     @property
-    def places(self) -> dict[ServiceKind, Place]:
+    def places(self) -> dict[ServiceKind, ServiceAddress]:
         """Return the address of each service, by the kind of the service on the gateway."""
         return {
-            ServiceKind.JSON_RPC: Place(HOST, self.http),
-            ServiceKind.WEBSOCKET: Place(HOST, self.websocket),
-            ServiceKind.GRAPHQL: Place(HOST, self.graphql),
-            ServiceKind.METRICS: Place(HOST, self.metrics),
+            ServiceKind.JSON_RPC: ServiceAddress(HOST, self.http),
+            ServiceKind.WEBSOCKET: ServiceAddress(HOST, self.websocket),
+            ServiceKind.GRAPHQL: ServiceAddress(HOST, self.graphql),
+            ServiceKind.METRICS: ServiceAddress(HOST, self.metrics),
         }
 
 
-class Layout(Struct, frozen=True):
+class NetworkPorts(Struct, frozen=True):
     """The ports of a network."""
 
     nodes: Mapping[str, NodePorts]
@@ -72,7 +72,7 @@ class Layout(Struct, frozen=True):
         return json.dumps({"proxy": self.proxy, "nodes": nodes, "tools": self.tools}, indent=2) + "\n"
 
     @classmethod
-    def read(cls, path: Path) -> Layout | None:
+    def read(cls, path: Path) -> NetworkPorts | None:
         """Read the ports of the last run, or None before the first run. Raises `CommandError` for an invalid file."""
         try:
             found: dict[str, Any] = json.loads(content_of(path))
@@ -90,7 +90,7 @@ class Layout(Struct, frozen=True):
         return layout
 
 
-class Claims:
+class PortClaims:
     """Claims ports from the moment they are chosen until the network ends. A context manager.
 
     A node may start to listen seconds after its port was chosen, and a killed node frees its port. A claim keeps other
@@ -118,7 +118,7 @@ class Claims:
         self._held.append(one)
         return True
 
-    def __enter__(self) -> Claims:
+    def __enter__(self) -> PortClaims:
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -127,8 +127,8 @@ class Claims:
 
 
 def lay_out(
-    plan: NetworkPlan, tools: tuple[str, ...], take: Callable[[int], bool], last: Layout | None = None
-) -> Layout:
+    plan: NetworkPlan, tools: tuple[str, ...], take: Callable[[int], bool], last: NetworkPorts | None = None
+) -> NetworkPorts:
     """Choose free ports, if possible the ports of the `last` run.
 
     Raises `CommandError` if a requested port is in use. `take` claims a port and returns whether it succeeded.
@@ -145,14 +145,14 @@ def lay_out(
         proxy, preferred_tools = last.proxy, preferred_tools | dict(last.tools)
     nodes = {name: NodePorts(*(_port(port, used, take) for port in ports)) for name, ports in preferred.items()}
     proxy = plan.port or _port(proxy, used, take)
-    return Layout(nodes, proxy, {tool: _port(preferred_tools[tool], used, take) for tool in tools})
+    return NetworkPorts(nodes, proxy, {tool: _port(preferred_tools[tool], used, take) for tool in tools})
 
 
 def _table(node: PlannedNode) -> tuple[int, int, int, int, int]:
     number = node.number
-    if node.role is Role.RPC:
+    if node.role is PlannedRole.RPC:
         return 30303, 8545, 8546, 8547, 9545
-    if node.role is Role.MEMBER:
+    if node.role is PlannedRole.MEMBER:
         http = 20000 + 2 * (number - 1)
         return 30320 + number, http, http + 1, 23100 + number, 9560 + number
     return 30310 + number, 21000 + number, 22000 + number, 23000 + number, 9550 + number

@@ -8,7 +8,7 @@ from socket import create_connection
 from typing import Final
 
 from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
-from ophion.gateway.backends import Place, ServiceKind, Site
+from ophion.gateway.backends import BackendNetwork, ServiceAddress, ServiceKind
 from ophion.quickstart.monitoring import FOLDER, installed
 from ophion.quickstart.plan import NetworkPlan
 
@@ -36,7 +36,7 @@ def is_up(plan: NetworkPlan, seconds: float) -> str:
     return f"Every node {'has a new block' if plan.period_s else 'answers'} after {seconds:.1f} s."
 
 
-def addresses(address: str, site: Site, directory: Path, where: str = "") -> Iterator[str]:
+def addresses(address: str, site: BackendNetwork, directory: Path, where: str = "") -> Iterator[str]:
     """Return the addresses of the services in the order of the Pantheon quickstart (operations.md 15.1).
 
     `where` is the option that selects this directory in commands.
@@ -55,13 +55,13 @@ def addresses(address: str, site: Site, directory: Path, where: str = "") -> Ite
         yield f"  {name:<24} : {where}"
 
 
-def _tool(site: Site, name: str, url: str, directory: Path, start: str) -> str:
+def _tool(site: BackendNetwork, name: str, url: str, directory: Path, start: str) -> str:
     if name in site.tools and name in installed():
         return url if _listens(site.tools[name]) else f"not started; {start} and it is at {url}"
     return f"not installed; its configuration is in {directory / FOLDER}"
 
 
-def _listens(place: Place) -> bool:
+def _listens(place: ServiceAddress) -> bool:
     try:
         create_connection((place.host, place.port), _PATIENCE_S).close()
     except OSError:
@@ -69,7 +69,7 @@ def _listens(place: Place) -> bool:
     return True
 
 
-def nodes(site: Site, processes: Mapping[str, int], heights: Mapping[str, int | None]) -> Iterator[str]:
+def nodes(site: BackendNetwork, processes: Mapping[str, int], heights: Mapping[str, int | None]) -> Iterator[str]:
     """Return the status of the nodes, one line per node."""
     yield _row("node", "role", "process", "block", "HTTP", "WebSocket", "P2P", "metrics")
     for node in site.nodes:

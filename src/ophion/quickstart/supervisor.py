@@ -16,13 +16,13 @@ from typing import Final
 
 from ophion.errors import CommandError
 from ophion.gateway.backends import ServiceKind
-from ophion.quickstart.child_process import Child
+from ophion.quickstart.child_process import NetworkProcess
 from ophion.quickstart.command_lines import node_options, program, proxy_options
 from ophion.quickstart.control_socket import listen
-from ophion.quickstart.lock_file import Lock, Running
+from ophion.quickstart.lock_file import NetworkLock, RunningNetwork
 from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY, Consensus
-from ophion.quickstart.ports import Layout
+from ophion.quickstart.ports import NetworkPorts
 from ophion.quickstart.workdir import CONTROL, PLAN, Workdir
 from ophion.runtime.interrupts import stop_signals
 
@@ -36,7 +36,7 @@ _LAST_BYTES: Final = 16 * 1024
 class NetworkSupervisor:
     """Runs a network until it is stopped."""
 
-    def __init__(self, work: Workdir, layout: Layout, lock: Lock, say: Callable[[str], object]) -> None:
+    def __init__(self, work: Workdir, layout: NetworkPorts, lock: NetworkLock, say: Callable[[str], object]) -> None:
         """Create the network supervisor. `say` prints a line on the terminal."""
         self._work = work
         self._layout = layout
@@ -49,7 +49,7 @@ class NetworkSupervisor:
         commands = {
             node.name: program(node_options(work.plan, layout, node, work.path)) for node in work.plan.nodes
         } | {PROXY: program(proxy_options(layout, work.path))}
-        self._children = {name: Child(name, command, work.log(name)) for name, command in commands.items()}
+        self._children = {name: NetworkProcess(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
         """Start all processes and wait until the network stops. Returns whether all processes succeeded.
@@ -145,7 +145,7 @@ class NetworkSupervisor:
     def _record(self) -> None:
         processes = {name: child.pid for name, child in self._children.items()}
         alive = {name: pid for name, pid in processes.items() if pid is not None}
-        self._lock.write(Running(os.getpid(), self._layout.address, self._is_ready, alive))
+        self._lock.write(RunningNetwork(os.getpid(), self._layout.address, self._is_ready, alive))
 
     def _order(self, do: str, name: str | None) -> str:
         """Execute a command of another terminal."""

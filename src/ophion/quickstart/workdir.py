@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ophion.errors import CommandError
-from ophion.gateway.backends import Place, Site, SiteNode
+from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceAddress
 from ophion.native.crypto import PrivateKey
 from ophion.node.node_key_file import load_key, new_key, write_text
 from ophion.permissions.options import DEFAULT_FILE
@@ -35,8 +35,8 @@ from ophion.quickstart.lock_file import NAME as LOCK
 from ophion.quickstart.lock_file import holder
 from ophion.quickstart.monitoring import FOLDER as MONITORING
 from ophion.quickstart.monitoring import write_configuration
-from ophion.quickstart.plan import PROXY, Consensus, NetworkPlan, Role
-from ophion.quickstart.ports import HOST, Layout
+from ophion.quickstart.plan import PROXY, Consensus, NetworkPlan, PlannedRole
+from ophion.quickstart.ports import HOST, NetworkPorts
 from ophion.runtime.clock import Entropy
 from ophion.runtime.operator_files import content_of, force_directory
 
@@ -98,18 +98,18 @@ class Workdir:
         for name, key in keys.items():
             (path / name).mkdir(mode=0o700)
             write_text(path / name / "key", f"0x{key.secret().hex()}", mode=0o600)
-        markers = {node.name: new_key(entropy) for node in plan.nodes if node.role is Role.MEMBER}
+        markers = {node.name: new_key(entropy) for node in plan.nodes if node.role is PlannedRole.MEMBER}
         for name, key in markers.items():
             write_text(path / name / MARKER_KEY, f"0x{key.secret().hex()}", mode=0o600)
         if plan.consensus is not Consensus.DEV:
-            members = [keys[node.name].address for node in plan.nodes if node.role is Role.VALIDATOR]
+            members = [keys[node.name].address for node in plan.nodes if node.role is PlannedRole.VALIDATOR]
             genesis = genesis_document(plan, members, [key.address for key in markers.values()])
             write_text(path / "genesis.json", json.dumps(genesis, indent=2) + "\n")
         # rename the plan after all other files are written, because its final name marks the network as complete
         os.replace(path / UNFINISHED, path / PLAN)
         force_directory(path)
 
-    def write_files(self, layout: Layout) -> None:
+    def write_files(self, layout: NetworkPorts) -> None:
         """Write the files that depend on ports: static nodes, permissions, addresses."""
         enodes = {name: self._enode(name, layout) for name in layout.nodes}
         with explained(self.path):
@@ -123,18 +123,18 @@ class Workdir:
                     lines = ",\n".join(f'  "{enode}"' for enode in permitted)
                     write_text(rules, f"nodes-allowlist = [\n{lines},\n]\n")
             nodes = tuple(
-                SiteNode(node.name, node.role.value, layout.nodes[node.name].places, enodes[node.name])
+                BackendNode(node.name, node.role.value, layout.nodes[node.name].places, enodes[node.name])
                 for node in self.plan.nodes
             )
-            tools = {tool: Place(HOST, port) for tool, port in layout.tools.items()}
-            Site("quickstart", self.plan.consensus.value, nodes, tools).write(self.path / "site.json")
+            tools = {tool: ServiceAddress(HOST, port) for tool, port in layout.tools.items()}
+            BackendNetwork("quickstart", self.plan.consensus.value, nodes, tools).write(self.path / "site.json")
             write_configuration(self.path, layout)
             write_text(self.path / PORTS, layout.text())
 
     @property
-    def layout(self) -> Layout | None:
+    def layout(self) -> NetworkPorts | None:
         """Return the ports of the current or last run, or None before the first run."""
-        return Layout.read(self.path / PORTS)
+        return NetworkPorts.read(self.path / PORTS)
 
     @property
     def has_run(self) -> bool:
@@ -143,7 +143,11 @@ class Workdir:
 
     def enclave_keys(self) -> dict[str, str]:
         """Return the existing public keys of the members' enclaves, by node."""
-        files = {node.name: self.path / node.name / ENCLAVE_KEY for node in self.plan.nodes if node.role is Role.MEMBER}
+        files = {
+            node.name: self.path / node.name / ENCLAVE_KEY
+            for node in self.plan.nodes
+            if node.role is PlannedRole.MEMBER
+        }
         return {name: file.read_text().strip() for name, file in files.items() if file.exists()}
 
     def log(self, process: str) -> Path:
@@ -178,7 +182,7 @@ class Workdir:
         for name in _FILES:
             (self.path / name).unlink(missing_ok=True)
 
-    def _enode(self, name: str, layout: Layout) -> str:
+    def _enode(self, name: str, layout: NetworkPorts) -> str:
         key: PrivateKey = load_key(self.path / name / "key")
         return f"enode://{key.public_key.hex()}@{HOST}:{layout.nodes[name].p2p}"
 

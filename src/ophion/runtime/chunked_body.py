@@ -22,12 +22,12 @@ PORTION_BYTES: Final = 64 * 1024
 _PORTION_S: Final = 100e-6
 """Duration of one encryption step in seconds, including copies."""
 _RANK: Final = 1.0
-"""Scheduling rank of a long reply, which comes after ordinary requests (`Share.rank`)."""
+"""Scheduling rank of a long reply, which comes after ordinary requests (`LoopShare.rank`)."""
 _PIECE_BYTES: Final = 128 * 1024
 """Bytes that are compressed in one step, which takes about a millisecond."""
 
 
-class Whole:
+class ReplyPieces:
     """A finished reply, returned piece by piece. Each piece is released once it is returned."""
 
     def __init__(self, parts: Sequence[Piece], piece_bytes: int = _PIECE_BYTES) -> None:
@@ -57,13 +57,13 @@ class Whole:
         self.weight = 0
 
 
-class Portions:
+class EncryptedReplyPieces:
     """A reply for an encrypted connection, in portions."""
 
     first = b""
 
     def __init__(self, parts: Sequence[Piece], scheduler: FairScheduler) -> None:
-        self._whole = Whole(parts, PORTION_BYTES)
+        self._whole = ReplyPieces(parts, PORTION_BYTES)
         self._scheduler = scheduler
         self._turn: asyncio.Future[None] | None = None
 

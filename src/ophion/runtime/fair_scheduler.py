@@ -46,7 +46,7 @@ class Worker(Protocol):
         """Work for one time slice of about `slice_s` seconds."""
 
 
-class Share:
+class LoopShare:
     """Recent use of the event loop by one connection."""
 
     __slots__ = ("_had_s", "_noted_at")
@@ -117,7 +117,7 @@ class FairScheduler:
             self._line.append(worker)
         self._renew_soon()
 
-    def end(self, begun: float, share: Share) -> None:
+    def end(self, begun: float, share: LoopShare) -> None:
         """Record work that a connection has finished.
 
         Records at most the CPU time of this thread since the last reading, because other processes may have run.

@@ -31,7 +31,7 @@ _COLLECTING_SHARE: Final = 0.005
 _STATUS: Final = Path("/proc/self/statm")
 
 
-class Trimming:
+class MemoryTrimmer:
     """A service that checks the size of the process at intervals."""
 
     name = "memory"

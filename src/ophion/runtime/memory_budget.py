@@ -24,27 +24,27 @@ WORTH_NOTING: Final = 4 * 1024
 """Minimum bytes of a connection to be recorded. Connection limits bound smaller amounts."""
 
 
-class Holder(Protocol):
+class MemoryHolder(Protocol):
     """A connection that holds memory for its client."""
 
     def cut_off(self) -> None:
         """Release the held memory, for example by closing the connection."""
 
 
-class Budget:
+class MemoryBudget:
     """Counts the bytes held for the clients of all services of a node."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
         # in eviction order: much memory without and with a token, then little memory without and with a token
-        self._classes: tuple[dict[Holder, int], ...] = ({}, {}, {}, {})
-        self._place: dict[Holder, dict[Holder, int]] = {}
+        self._classes: tuple[dict[MemoryHolder, int], ...] = ({}, {}, {}, {})
+        self._place: dict[MemoryHolder, dict[MemoryHolder, int]] = {}
         self.held = 0
         """Bytes that all connections hold."""
         self.cut_off = 0
         """Number of connections evicted so far."""
 
-    def report_memory(self, holder: Holder, size: int, is_trusted: bool = True) -> bool:
+    def report_memory(self, holder: MemoryHolder, size: int, is_trusted: bool = True) -> bool:
         """Record the bytes of a connection if `size` exceeds `WORTH_NOTING`, otherwise remove its record. Returns
         whether `size` exceeds this threshold.
         """
@@ -54,7 +54,7 @@ class Budget:
             self.settle(holder)
         return size > WORTH_NOTING
 
-    def note(self, holder: Holder, size: int, is_trusted: bool = True) -> None:
+    def note(self, holder: MemoryHolder, size: int, is_trusted: bool = True) -> None:
         """Record the bytes that a connection holds now. Above the budget, evicts other connections first, this
         connection last.
         """
@@ -77,13 +77,13 @@ class Budget:
             if victim is holder:
                 return
 
-    def settle(self, holder: Holder) -> None:
+    def settle(self, holder: MemoryHolder) -> None:
         """Release all bytes of a connection; may be called twice."""
         place = self._place.pop(holder, None)
         if place is not None:
             self.held -= place.pop(holder)
 
-    def _first_but(self, holder: Holder) -> Holder:
+    def _first_but(self, holder: MemoryHolder) -> MemoryHolder:
         for place in self._classes:
             for one in place:
                 if one is not holder:

@@ -111,7 +111,7 @@ class Gauge:
         return self._sources[labels]()
 
 
-class Durations:
+class DurationHistogram:
     """Histogram of durations.
 
     For events of microseconds, reading the clock would take longer than the event. So callers time one event in sixteen
@@ -174,21 +174,21 @@ class Timer:
 
     def __init__(self, label_names: Labels) -> None:
         self.label_names = label_names
-        self.values: dict[Labels, Durations] = {}
+        self.values: dict[Labels, DurationHistogram] = {}
 
     def record(self, seconds: float, *labels: str) -> None:
         """Record one duration."""
         self.of(*labels).record(seconds)
 
-    def watch(self, durations: Durations, *labels: str) -> None:
+    def watch(self, durations: DurationHistogram, *labels: str) -> None:
         """Show durations that another component records."""
         self.values[labels] = durations
 
-    def of(self, *labels: str) -> Durations:
+    def of(self, *labels: str) -> DurationHistogram:
         """Return the histogram of one combination of labels, for frequent recording."""
         durations = self.values.get(labels)
         if durations is None:
-            durations = self.values[labels] = Durations()
+            durations = self.values[labels] = DurationHistogram()
         return durations
 
     def samples(self) -> Iterator[tuple[str, Labels, str, float]]:

@@ -39,7 +39,7 @@ from ophion.native.cancellation import Cancellation
 from ophion.native.memory import note_heap
 from ophion.runtime.block_priority import BlockPriority
 from ophion.runtime.slots import WAITS_FOR_SLOT, Slots
-from ophion.runtime.transaction_decoding import Decoding, InlineDecoding, ThreadDecoding
+from ophion.runtime.transaction_decoding import InlineTransactionDecoder, ThreadTransactionDecoder, TransactionDecoder
 
 T = TypeVar("T")
 
@@ -183,7 +183,7 @@ class Lanes(Protocol):
     @property
     def build(self) -> Lane: ...
     @property
-    def decoding(self) -> Decoding: ...
+    def decoding(self) -> TransactionDecoder: ...
     @property
     def block_priority(self) -> BlockPriority: ...
     @property
@@ -219,7 +219,7 @@ class ThreadLanes:
         self.write = ThreadLane("write", 1, None)
         self.build = ThreadLane("build", 1, None)
         self.block_priority = BlockPriority()
-        self.decoding = ThreadDecoding(self.block_priority)
+        self.decoding = ThreadTransactionDecoder(self.block_priority)
         self.read = ThreadLane("read", read_threads or max(2, cores), read_limit, is_abortable=True)
         self.trace = ThreadLane("trace", max(1, cores // 2), trace_limit, is_abortable=True)
         self.peers = ThreadLane("peers", 2, None)
@@ -247,7 +247,7 @@ class InlineLanes:
         self.write = InlineLane("write")
         self.build = InlineLane("build")
         self.block_priority = BlockPriority()
-        self.decoding = InlineDecoding()
+        self.decoding = InlineTransactionDecoder()
         self.read = InlineLane("read")
         self.trace = InlineLane("trace")
         self.peers = InlineLane("peers")

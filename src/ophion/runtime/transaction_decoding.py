@@ -29,7 +29,7 @@ _HELD_S: Final = 0.001
 """Maximum seconds that a transaction waits for other transactions."""
 
 
-class Decoding(Protocol):
+class TransactionDecoder(Protocol):
     """Decodes submissions and returns them in order of arrival. Only transactions with blobs may be returned later."""
 
     is_eager: bool
@@ -48,7 +48,7 @@ class Decoding(Protocol):
         """Accept no more submissions."""
 
 
-class ThreadDecoding:
+class ThreadTransactionDecoder:
     """Decoding in a running node."""
 
     def __init__(self, block_priority: BlockPriority | None = None) -> None:
@@ -155,7 +155,7 @@ class ThreadDecoding:
         self._is_starting, self._held_at = False, 0.0
 
 
-class InlineDecoding:
+class InlineTransactionDecoder:
     """Decoding for tests: runs inline and calls back in the next loop step."""
 
     is_eager = True

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ophion.abi.addresses import checksum_address
 from ophion.abi.interface import decode_error
 from ophion.chain.ancestor_hashes import MAX_ANCESTORS, MAX_BYTES
-from ophion.chain.block_builder import Builder
+from ophion.chain.block_builder import BlockBuilder
 from ophion.chain.block_environment import EnvOverrides, block_env, chain_rules
 from ophion.chain.chain import Chain as StoredChain
 from ophion.consensus.engine import BlockPreferences
@@ -80,7 +80,7 @@ class Branch:
         self._first = header.number
         self._saved: list[_Position] = []
         self._impersonated: set[bytes] = set(accounts)
-        self._builder = Builder(chain, keeps_revert_data=True)
+        self._builder = BlockBuilder(chain, keeps_revert_data=True)
         self._env: tuple[bytes, BlockEnv] | None = None
         """Cached environment of calls at one block, with the hash of this block."""
 

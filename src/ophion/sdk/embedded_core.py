@@ -15,7 +15,7 @@ from weakref import finalize
 
 from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
-from ophion.node.build import Core, build_core
+from ophion.node.build import NodeCore, build_core
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.thread_pools import InlineLanes
 from ophion.sdk.chain_config import ChainConfig
@@ -57,7 +57,7 @@ class EmbeddedCore:
         self.lanes = InlineLanes()
         self.clock = clock
         self.node_key = PrivateKey(b"\1" * 32)  # this public test key is harmless, because the node has no peers
-        self.core: Core = self.runner.run(self._build())
+        self.core: NodeCore = self.runner.run(self._build())
         dev = self.core.dev
         assert dev is not None, "the configuration enables the cheat codes"
         self.dev: DevNode = dev
@@ -76,7 +76,7 @@ class EmbeddedCore:
         self._saved_runs: dict[int, int] = {}
         """Value of `_runs` at each snapshot."""
 
-    async def _build(self) -> Core:
+    async def _build(self) -> NodeCore:
         entropy = SystemEntropy()
         return build_core(self.config, self.genesis, self.store, self.node_key, self.lanes, self.clock, entropy)
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ophion.node.interface_options import ApiGroup
-from ophion.node.services import Interface, build_interface
+from ophion.node.services import PublicInterface, build_interface
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.schema.registry import HTTP
-from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
+from ophion.rpc.transport.replies import Answer, Complete, PendingReply, whole
 from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.clock import SystemEntropy
 
@@ -36,12 +36,12 @@ class RpcDispatch:
     def __init__(self, node: EmbeddedCore) -> None:
         self._node = node
         self._runner = node.runner
-        self.interface: Interface = node.runner.run(self._build())
+        self.interface: PublicInterface = node.runner.run(self._build())
         limits = DispatchLimits(timeout_s=_TIMEOUT_S, max_response_bytes=_MAX_RESPONSE_BYTES)
         groups = tuple(group.value for group in ApiGroup)
         self._dispatcher = Dispatcher(method_table(self.interface.context, groups, HTTP), node.runner.loop, limits)
 
-    async def _build(self) -> Interface:
+    async def _build(self) -> PublicInterface:
         node = self._node
         return build_interface(
             node.config.node_config(), node.genesis, node.core, node.node_key, node.lanes, node.clock, SystemEntropy()
@@ -63,12 +63,12 @@ class RpcDispatch:
     async def _answer(self, body: bytes) -> bytes:
         reply = self._dispatcher.handle(body)
         await self._node.dev.mine_pending()
-        while isinstance(reply, Pending | StreamedAnswer):
-            pending = reply if isinstance(reply, Pending) else whole(reply, _MAX_RESPONSE_BYTES)
+        while isinstance(reply, PendingReply | StreamedAnswer):
+            pending = reply if isinstance(reply, PendingReply) else whole(reply, _MAX_RESPONSE_BYTES)
             reply = await self._resolved(pending)
         return reply.join() if isinstance(reply, Answer) else reply
 
-    async def _resolved(self, pending: Pending[Complete]) -> Complete:
+    async def _resolved(self, pending: PendingReply[Complete]) -> Complete:
         done: asyncio.Future[Complete] = self._runner.loop.create_future()
         pending.deliver = done.set_result
         # mine repeatedly, because a request may take several steps before it adds its transaction to the pool

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.chain.ancestor_hashes import MAX_BYTES, ancestor_hashes
-from ophion.chain.block_builder import Builder, BuiltBlock
+from ophion.chain.block_builder import BlockBuilder, BuiltBlock
 from ophion.chain.block_environment import EnvOverrides, block_env
 from ophion.dev.cheat_codes import DevNode, Snapshot
 from ophion.native.executor import BlockEnv, State
@@ -58,7 +58,7 @@ class UncommittedBlocks:
     def __init__(self, dev: DevNode) -> None:
         self._dev = dev
         self._chain = dev.chain
-        self._builder = Builder(dev.chain, keeps_revert_data=True)
+        self._builder = BlockBuilder(dev.chain, keeps_revert_data=True)
         self._blocks: list[UncommittedBlock] = []
         self._head_hashes: tuple[bytes, bytes] | None = None
         """Hash of the committed head, with the ancestor hashes of the next block."""

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ophion.chain.block_builder import Builder
+from ophion.chain.block_builder import BlockBuilder
 from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import parse_genesis
@@ -60,7 +60,7 @@ def blocks_of(text: str, blocks: int, accounts: int, slots: int, contracts: int 
     with tempfile.TemporaryDirectory() as data:
         store = open_store(Path(data), durable=False)
         chain = Chain.open(store, genesis, engine)
-        core, builder = ImportCore(chain, SystemClock()), Builder(chain, False)
+        core, builder = ImportCore(chain, SystemClock()), BlockBuilder(chain, False)
         parent, state = chain.head, chain.state(chain.head.header)
         for number in range(1, blocks + 1):
             members = engine.members(parent, core)

@@ -19,7 +19,7 @@ from ophion.testing.memory_connection import Host, MemoryConnection
 from ophion.testing.wait_for import until
 
 
-class Member:
+class EnclaveMember:
     """The enclave of one node. It can be stopped and opened again."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Member:
 
 
 @asynccontextmanager
-async def at_work(*members: Member) -> AsyncIterator[None]:
+async def at_work(*members: EnclaveMember) -> AsyncIterator[None]:
     """Run the services of these enclaves during the `async with` block."""
     tasks = [asyncio.create_task(member.enclave.run(lambda: None)) for member in members]
     await asyncio.sleep(0)
@@ -73,7 +73,7 @@ async def at_work(*members: Member) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def met(*members: Member) -> list[MemoryConnection]:
+async def met(*members: EnclaveMember) -> list[MemoryConnection]:
     """Connect all enclaves with each other and wait until all of them have proven their keys."""
     hosts = [member.host() for member in members]
     meetings = [MemoryConnection(one, other) for index, one in enumerate(hosts) for other in hosts[:index]]

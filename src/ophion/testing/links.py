@@ -15,12 +15,12 @@ from ophion.errors import DecodeError
 from ophion.native.crypto import PrivateKey
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
-from ophion.peers.rlpx.capability import Shared, negotiate
+from ophion.peers.rlpx.capability import SharedCapability, negotiate
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.subprotocol import Attached, Subprotocol
 
 
-class Wire:
+class PeerLink:
     """One end of a connection. Implements `Link`: the node at this end uses it to send to the peer at the other end."""
 
     def __init__(self, name: str) -> None:
@@ -34,13 +34,13 @@ class Wire:
         """Reason for which this end closed the connection."""
         self.intercept: Callable[[int, bytes], bytes | None] | None = None
         """Called with each message that this end sends. Returns the payload to send, or None to drop the message."""
-        self.other: Wire | None = None
+        self.other: PeerLink | None = None
         self.attached: Attached | None = None
         self.tasks: set[asyncio.Task[None]] = set()
         self.limits: dict[int, int] = {}
         """Maximum payload size by message code."""
 
-    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+    def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool:
         if not self.is_open:
             return False
         self.sent.append((code, payload))
@@ -58,7 +58,7 @@ class Wire:
             else:
                 self._guarded(partial(self.attached.received, code, payload))
 
-    def limit(self, shared: Shared, code: int, size: int) -> None:
+    def limit(self, shared: SharedCapability, code: int, size: int) -> None:
         self.limits[code] = size
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
@@ -114,12 +114,12 @@ def connect(
     keys: tuple[PrivateKey, PrivateKey] | None = None,
     offers: Sequence[int] | None = None,
     intercept: Callable[[int, bytes], bytes | None] | None = None,
-) -> tuple[Wire, Wire]:
+) -> tuple[PeerLink, PeerLink]:
     """Connect two nodes. Returns the end at `one` and the end at `other`.
 
     `offers` limits the protocol versions. `intercept` may change all messages of `other`.
     """
-    a, b = Wire("one"), Wire("other")
+    a, b = PeerLink("one"), PeerLink("other")
     b.intercept = intercept
     a.other, b.other = b, a
     key_a, key_b = keys or (_KEYS[0], _KEYS[1])

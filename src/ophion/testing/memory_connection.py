@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ophion.native.crypto import PrivateKey
 from ophion.peers.connection.connection import Connection
-from ophion.peers.connection.context import Ending, PeerContext
+from ophion.peers.connection.context import ConnectionEnd, PeerContext
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
-from ophion.peers.connection.timeouts import Timing
+from ophion.peers.connection.timeouts import StageTimeouts
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.peer import Peer
 from ophion.peers.peer_table import Peers
@@ -28,19 +28,19 @@ class Host:
         key: PrivateKey,
         subprotocols: Sequence[Subprotocol],
         clock: Clock | None = None,
-        timing: Timing | None = None,
+        timing: StageTimeouts | None = None,
         client_id: str = "test",
     ) -> None:
         loop, self.clock = asyncio.get_running_loop(), clock or SystemClock()
         self.key = key
         self.peers = Peers()
         self.traffic = Traffic()
-        self.endings: list[Ending] = []
+        self.endings: list[ConnectionEnd] = []
         capabilities = tuple(one for subprotocol in subprotocols for one in subprotocol.capabilities)
         self.identity = Identity(key, Hello.of(client_id, capabilities, 30303, key.public_key), capabilities)
         scheduler = ReceiveScheduler(loop, self.clock)
         self.context = PeerContext(
-            loop, self.clock, scheduler, self.traffic, self, tuple(subprotocols), timing or Timing()
+            loop, self.clock, scheduler, self.traffic, self, tuple(subprotocols), timing or StageTimeouts()
         )
 
     def connection(self, remote_id: bytes | None = None) -> Connection:
@@ -53,7 +53,7 @@ class Host:
     def joined(self, connection: Connection, peer: Peer) -> None:
         self.peers.add(peer)
 
-    def left(self, connection: Connection, ending: Ending) -> None:
+    def left(self, connection: Connection, ending: ConnectionEnd) -> None:
         self.endings.append(ending)
         if connection.peer is not None:
             self.peers.remove(connection.peer, ending.reason, ending.by_us)

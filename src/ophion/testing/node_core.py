@@ -10,7 +10,7 @@ from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import Genesis
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import open_store
-from ophion.node.build import Core, build_core
+from ophion.node.build import NodeCore, build_core
 from ophion.node.config import NodeConfig
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Admitted, Origin
@@ -30,7 +30,7 @@ class TestCore:
 
     __test__ = False
 
-    def __init__(self, core: Core, clock: ManualClock) -> None:
+    def __init__(self, core: NodeCore, clock: ManualClock) -> None:
         self.core = core
         self.clock = clock
         self.chain = core.chain

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.quickstart.ports import Claims, spare_port
+from ophion.quickstart.ports import PortClaims, spare_port
 
-_CLAIMS: Final = Claims()
+_CLAIMS: Final = PortClaims()
 
 
 def free_ports(count: int) -> list[int]:

@@ -15,7 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ophion.chain.block_builder import Builder
+from ophion.chain.block_builder import BlockBuilder
 from ophion.chain.block_import import ImportCore
 from ophion.chain.chain import Chain
 from ophion.chainspec.genesis import parse_genesis
@@ -111,7 +111,7 @@ def make_chain(folder: Path, blocks: int = BLOCKS, transactions: int = TRANSACTI
         store = open_store(Path(scratch), durable=False)
         chain = Chain.open(store, genesis, engine)
         pieces = [_genesis_block(chain)]
-        core, builder = ImportCore(chain, SystemClock()), Builder(chain, keeps_revert_data=False)
+        core, builder = ImportCore(chain, SystemClock()), BlockBuilder(chain, keeps_revert_data=False)
         author = _Author(dict.fromkeys((key.address for key in DEV_KEYS), 0), _keeper_address())
         for number in range(1, blocks + 1):
             pieces.append(_add_block(chain, engine, core, builder, author.block(number, transactions)))
@@ -134,7 +134,7 @@ def _keeper_address() -> bytes:
 
 
 def _add_block(
-    chain: Chain, engine: CliqueEngine, core: ImportCore, builder: Builder, candidates: list[Transaction]
+    chain: Chain, engine: CliqueEngine, core: ImportCore, builder: BlockBuilder, candidates: list[Transaction]
 ) -> bytes:
     parent = chain.head
     number = parent.number + 1

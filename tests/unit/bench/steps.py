@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ophion.bench.load_step import Block, Shape, Step
+from ophion.bench.load_step import Block, LoadShape, LoadStep
 
 
 def step_of(
     rate: float,
     seconds: float = 4.0,
-    shape: Shape = Shape(1, 8),  # noqa: B008  # Shape is immutable
+    shape: LoadShape = LoadShape(1, 8),  # noqa: B008  # Shape is immutable
     capacity: float = 1_000.0,
     period: float = 1.0,
     refused: str | None = None,
     gas_limit: int = 30_000_000,
-) -> Step:
+) -> LoadStep:
     """Return a load step whose transactions wait for the next block, and longer if the network is overloaded."""
     sent = round(rate * seconds)
-    step = Step(rate, seconds, shape, sent=sent, answer_s=[0.002] * sent)
+    step = LoadStep(rate, seconds, shape, sent=sent, answer_s=[0.002] * sent)
     for number in range(sent):
         due = number / rate
         ready = max(due, number / capacity)

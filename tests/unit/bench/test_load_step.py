@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ophion.bench.load_step import Load, Shape, Step
+from ophion.bench.load_step import LoadGenerator, LoadShape, LoadStep
 from ophion.bench.sender_accounts import Senders
 from ophion.native.crypto import PrivateKey
 from ophion.runtime.clock import SystemClock
@@ -17,7 +17,7 @@ KEY = PrivateKey(b"\x11" * 32)
 SLOW_S = 0.05
 
 
-def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders, steps: int) -> list[Step]:
+def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders, steps: int) -> list[LoadStep]:
     """Run steps of three transactions each. Every answer takes some time."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -32,13 +32,13 @@ def played(answer: Callable[[str, list[Any]], dict[str, Any]], senders: Senders,
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body.encode()))
         writer.close()
 
-    async def story() -> list[Step]:
+    async def story() -> list[LoadStep]:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-            load = Load(
+            load = LoadGenerator(
                 JsonRpcEndpoint(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), senders, SystemClock()
             )
             try:
-                return [await load.run(30, 0.1, Shape(1, 1), 1.0) for _ in range(steps)]
+                return [await load.run(30, 0.1, LoadShape(1, 1), 1.0) for _ in range(steps)]
             finally:
                 await load.close()
 

@@ -3,17 +3,17 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
-from ophion.bench.load_step import Shape, Step
-from ophion.bench.report import Subject, as_html, as_json, summary
-from ophion.bench.search import Found
+from ophion.bench.load_step import LoadShape, LoadStep
+from ophion.bench.report import MeasuredRun, as_html, as_json, summary
+from ophion.bench.search import SearchResult
 from tests.unit.bench.steps import step_of
 
-SUBJECT = Subject("http://127.0.0.1:8545", "client <script>alert(1)</script>", 1337, "2026-11-15 20:00:00 UTC")
+SUBJECT = MeasuredRun("http://127.0.0.1:8545", "client <script>alert(1)</script>", 1337, "2026-11-15 20:00:00 UTC")
 
 
-def outcome() -> Found:
+def outcome() -> SearchResult:
     good, bad = step_of(500), step_of(2_000, refused="<b>full</b>")
-    return Found([good, bad], good, "The node refused 3 of 8000 transactions: <b>full</b>")
+    return SearchResult([good, bad], good, "The node refused 3 of 8000 transactions: <b>full</b>")
 
 
 def test_a_person_sees_rate_times_and_limit() -> None:
@@ -22,7 +22,7 @@ def test_a_person_sees_rate_times_and_limit() -> None:
     assert "until mined, median" in text
     assert "until mined, 99th percentile" in text
     assert text.endswith("What limits it: The node refused 3 of 8000 transactions: <b>full</b>")
-    assert "sustained none" in summary(Found(), SUBJECT)
+    assert "sustained none" in summary(SearchResult(), SUBJECT)
 
 
 def test_what_was_not_confirmed_is_said() -> None:
@@ -40,7 +40,7 @@ def test_a_program_sees_every_step() -> None:
     assert values["best"]["rate"] == 500
     assert [step["kept_up"] for step in values["steps"]] == [True, False]
     assert values["steps"][1]["refused"] == {"<b>full</b>": 3}
-    assert as_json(Found(), SUBJECT)["best"] is None
+    assert as_json(SearchResult(), SUBJECT)["best"] is None
 
 
 class Tags(HTMLParser):
@@ -64,7 +64,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_is_whole_and_holds_nothing_that_was_answered_as_markup() -> None:
-    for found in (outcome(), Found(), Found([Step(10.0, 1.0, Shape(16, 8))])):
+    for found in (outcome(), SearchResult(), SearchResult([LoadStep(10.0, 1.0, LoadShape(16, 8))])):
         page = as_html(found, SUBJECT)
         tags = Tags()
         tags.feed(page)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.bench.load_step import Shape, Step
+from ophion.bench.load_step import LoadShape, LoadStep
 from ophion.bench.verdict import kept_up, limit_of, percentile, period_of
 from tests.unit.bench.steps import step_of
 
@@ -50,4 +50,4 @@ def test_what_held_it_back_is_said() -> None:
 
 def test_the_time_between_blocks() -> None:
     assert period_of(step_of(100, period=0.5)) == 0.5
-    assert period_of(Step(1.0, 5.0, Shape(1, 1))) == 5.0
+    assert period_of(LoadStep(1.0, 5.0, LoadShape(1, 1))) == 5.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.chain.events import ChainEvent
-from ophion.chain.importer import Importer, Outcome
+from ophion.chain.importer import Importer, ImportOutcome
 from ophion.errors import InvalidBlock, UnknownParent
 from ophion.runtime.thread_pools import InlineLanes, ThreadLanes
 from ophion.testing.wait_for import until
@@ -29,9 +29,9 @@ def test_a_block_is_head_side_or_known(tmp_path: Path) -> None:
         shop.chain.events.listen(received.append)
 
         async def story() -> None:
-            assert (await door.import_block(first)).outcome is Outcome.HEAD
-            assert (await door.import_block(side)).outcome is Outcome.SIDE
-            assert (await door.import_block(first)).outcome is Outcome.KNOWN
+            assert (await door.import_block(first)).outcome is ImportOutcome.HEAD
+            assert (await door.import_block(side)).outcome is ImportOutcome.SIDE
+            assert (await door.import_block(first)).outcome is ImportOutcome.KNOWN
             assert (await door.import_block(second)).change is not None
 
         asyncio.run(story())

@@ -11,8 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from ophion.chain.block import encode_block
-from ophion.chain.block_builder import Builder
-from ophion.chain.block_import import ImportCore, Staged
+from ophion.chain.block_builder import BlockBuilder
+from ophion.chain.block_import import ImportCore, StagedBlock
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock
 from ophion.chainspec.dev_network import dev_genesis
@@ -37,7 +37,7 @@ class Workshop:
         self.chain = chain
         self.clock = ManualClock()
         self.core = ImportCore(chain, self.clock)
-        self.builder = Builder(chain, keeps_revert_data=False)
+        self.builder = BlockBuilder(chain, keeps_revert_data=False)
         self._executions: dict[Hash32, Execution] = {}
 
     def block(
@@ -76,7 +76,7 @@ class Workshop:
         """Return a transfer for the block after `parent`. The nonce assumes one transfer in each earlier block."""
         return legacy_transaction(DEV_KEYS[1], parent.number, to=b"\x0d" * 20, value=1, chain_id=2018)
 
-    def put(self, block: ChainBlock) -> Staged:
+    def put(self, block: ChainBlock) -> StagedBlock:
         """Import one block and commit it."""
         staged = self.core.stage(block.header, block.body)
         self.settle()

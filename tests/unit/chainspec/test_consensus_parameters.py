@@ -17,18 +17,18 @@ from ophion.chainspec.consensus_parameters import (
     read_clique,
     read_ethash,
 )
-from ophion.chainspec.genesis_fields import Members, parse_json
+from ophion.chainspec.genesis_fields import GenesisObject, parse_json
 from ophion.errors import GenesisError
 
 ALICE = "0x" + "aa" * 20
 BOB = "bb" * 20
 
 
-def members(value: dict[str, Any], path: str = "config.engine") -> Members:
-    return Members(parse_json(json.dumps(value))[0], path)
+def members(value: dict[str, Any], path: str = "config.engine") -> GenesisObject:
+    return GenesisObject(parse_json(json.dumps(value))[0], path)
 
 
-def entries(*values: dict[str, Any]) -> list[Members]:
+def entries(*values: dict[str, Any]) -> list[GenesisObject]:
     return [members(value, f"config.transitions.engine[{index}]") for index, value in enumerate(values)]
 
 

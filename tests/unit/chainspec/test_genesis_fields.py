@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.chainspec.genesis_fields import Folded, Members, as_number, parse_address_lenient, parse_json
+from ophion.chainspec.genesis_fields import GenesisObject, LowerCaseObject, as_number, parse_address_lenient, parse_json
 from ophion.errors import GenesisError
 from ophion.primitives.hexcodec import HexError
 
 
-def members(**values: Any) -> Members:
-    return Members(Folded(list(values.items())))
+def members(**values: Any) -> GenesisObject:
+    return GenesisObject(LowerCaseObject(list(values.items())))
 
 
 def test_keys_are_folded_at_every_depth_and_their_spelling_is_kept() -> None:
@@ -56,7 +56,7 @@ def test_malformed_text_is_refused_with_its_position(text: str, problem: str) ->
 def test_a_repeated_member_is_an_error_for_who_asks_for_it_and_a_warning_otherwise() -> None:
     value, warnings = parse_json('{"a": 1, "A": 2, "b": [{"comment": "x", "comment": "y"}], "c": 3}')
     assert warnings == ["Members that appear twice in one object are ignored: comment, A"]
-    top = Members(value)
+    top = GenesisObject(value)
     assert top.number("c") == 3
     for name in ("a", "A"):
         with pytest.raises(GenesisError, match="member 'A' appears twice in one object"):
@@ -93,7 +93,7 @@ def test_arbitrary_text_gives_an_object_or_one_error(text: str) -> None:
         value, _ = parse_json(text)
     except GenesisError:
         return
-    assert isinstance(value, Folded)
+    assert isinstance(value, LowerCaseObject)
 
 
 json_values = st.recursive(
@@ -111,18 +111,18 @@ def test_readers_give_a_value_or_name_the_member(document: dict[str, Any]) -> No
         return
     for name in document:
         for read in (
-            Members.number,
-            Members.hex_number,
-            Members.plain_number,
-            Members.flag,
-            Members.text,
-            Members.data,
-            Members.address,
-            Members.child,
-            Members.children,
+            GenesisObject.number,
+            GenesisObject.hex_number,
+            GenesisObject.plain_number,
+            GenesisObject.flag,
+            GenesisObject.text,
+            GenesisObject.data,
+            GenesisObject.address,
+            GenesisObject.child,
+            GenesisObject.children,
         ):
             try:
-                read(Members(value, "config"), name)
+                read(GenesisObject(value, "config"), name)
             except GenesisError as error:
                 assert error.place is not None
                 assert error.place.startswith(f"config.{name}")
@@ -184,7 +184,7 @@ def test_blank_addresses_count_as_absent() -> None:
 
 def test_an_unread_member_is_unknown_with_its_path_and_spelling() -> None:
     value, _ = parse_json('{"Known": 1, "Odd": 2, "inner": {"Known": 1, "Strange": 2}, "list": [{"X": 1}]}')
-    top = Members(value)
+    top = GenesisObject(value)
     top.get("known")
     inner = top.child("inner")
     assert inner is not None

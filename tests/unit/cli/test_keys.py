@@ -19,7 +19,7 @@ from ophion.cli.keys import (
 from ophion.errors import CommandError, KeyFileError
 from ophion.node.datadir import DataConfig
 from ophion.node.node_key_file import load_key
-from ophion.runtime.options import Loaded
+from ophion.runtime.options import LoadedConfig
 from ophion.testing.signing import DEV_KEYS
 
 SECRET, ADDRESS = DEV_KEYS[0].secret().hex(), "0x" + DEV_KEYS[0].address.hex()  # this key is a published test key
@@ -27,7 +27,7 @@ FAST = 1 << 12
 
 
 def session(*words: Path) -> CommandSession:
-    return CommandSession(Loaded(None, {}), tuple(str(word) for word in words))
+    return CommandSession(LoadedConfig(None, {}), tuple(str(word) for word in words))
 
 
 @pytest.fixture

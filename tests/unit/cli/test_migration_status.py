@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from ophion.cli.migration_status import Knowledge, KnownMigration, known_migration, migration_lines
+from ophion.cli.migration_status import KnownMigration, MigrationSupport, known_migration, migration_lines
 from ophion.cli.node_client import RpcNode
 from ophion.errors import CommandError
 from ophion.runtime.blocking_json_rpc import NoAnswer
 
-NONE, UNKNOWN = KnownMigration(Knowledge.NONE), KnownMigration(Knowledge.UNKNOWN)
+NONE, UNKNOWN = KnownMigration(MigrationSupport.NONE), KnownMigration(MigrationSupport.UNKNOWN)
 
 
 def at(block: int) -> KnownMigration:
-    return KnownMigration(Knowledge.PLANNED, block)
+    return KnownMigration(MigrationSupport.PLANNED, block)
 
 
 class Scripted(RpcNode):

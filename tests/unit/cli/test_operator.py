@@ -14,10 +14,10 @@ from ophion.cli.operator import GenerateOptions, generate
 from ophion.cli.rlp import ExtraDataType, validators_of
 from ophion.errors import CommandError
 from ophion.node.node_key_file import load_key
-from ophion.runtime.options import Loaded
+from ophion.runtime.options import LoadedConfig
 from tests.conftest import shared_path
 
-SESSION = CommandSession(Loaded(None, {}))
+SESSION = CommandSession(LoadedConfig(None, {}))
 KEYS = [
     "0xb295c4242fb40c6e8ac7b831c916846050f191adc560b8098ba6ad513079571ec1be6e5e1a715857a13a91963097962e048c36c5863014b59e8f67ed3f667680",
     "0x6295c4242fb40c6e8ac7b831c916846050f191adc560b8098ba6ad513079571ec1be6e5e1a715857a13a91963097962e048c36c5863014b59e8f67ed3f667680",

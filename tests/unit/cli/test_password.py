@@ -10,9 +10,9 @@ import pytest
 from ophion.cli.command import CommandSession
 from ophion.cli.password import HashOptions, hash_password
 from ophion.errors import CommandError
-from ophion.runtime.options import Loaded
+from ophion.runtime.options import LoadedConfig
 
-SESSION = CommandSession(Loaded(None, {}))
+SESSION = CommandSession(LoadedConfig(None, {}))
 
 
 def test_a_hash_is_bcrypt_of_cost_ten_without_a_newline(capsys: pytest.CaptureFixture[str]) -> None:

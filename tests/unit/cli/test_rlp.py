@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ophion.cli.command import CommandSession
 from ophion.cli.rlp import ExtraDataType, RlpOptions, decode, encode, extra_data, validators_of
 from ophion.errors import CommandError, DecodeError
-from ophion.runtime.options import Loaded
+from ophion.runtime.options import LoadedConfig
 
 IBFT, QBFT = ExtraDataType.IBFT_EXTRA_DATA, ExtraDataType.QBFT_EXTRA_DATA
 TWO = ["be068f726a13c8d46c44be6ce9d275600e1735a4", "5ff6f4b66a46a2b2310a6f3a93aaddc0d9a1c193"]
@@ -23,7 +23,7 @@ FOUR = [
 ]
 IBFT_TWO = f"0xf853a0{'00' * 32}ea94{TWO[0]}94{TWO[1]}808400000000c0"
 QBFT_TWO = f"0xf84fa0{'00' * 32}ea94{TWO[0]}94{TWO[1]}c080c0"
-SESSION = CommandSession(Loaded(None, {}))
+SESSION = CommandSession(LoadedConfig(None, {}))
 
 
 def run(tmp_path: Path, command: object, text: str, kind: ExtraDataType = IBFT) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ophion.enclave.interface import DeliveryMode
 from ophion.runtime.thread_pools import ThreadLanes
-from ophion.testing.enclaves import Member, at_work, met, part
+from ophion.testing.enclaves import EnclaveMember, at_work, met, part
 from ophion.testing.wait_for import until
 
 SECRET = b"47 pieces, and nobody else shall know"
@@ -38,10 +38,10 @@ class Disk:
         await until(lambda: self.lanes.write.waiting == 2)
 
 
-def pair(path: Path) -> tuple[Member, Disk, Member, Disk]:
+def pair(path: Path) -> tuple[EnclaveMember, Disk, EnclaveMember, Disk]:
     here, there = Disk(), Disk()
-    a = Member(path, 1, DeliveryMode.QUEUE, lanes=here.lanes)
-    return a, here, Member(path, 2, DeliveryMode.QUEUE, lanes=there.lanes), there
+    a = EnclaveMember(path, 1, DeliveryMode.QUEUE, lanes=here.lanes)
+    return a, here, EnclaveMember(path, 2, DeliveryMode.QUEUE, lanes=there.lanes), there
 
 
 def test_who_is_back_while_the_last_attempt_ends_gets_its_part(tmp_path: Path) -> None:

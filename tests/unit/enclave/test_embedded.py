@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import MAX_PAYLOAD_BYTES, DeliveryMode, GroupType, Received
+from ophion.enclave.interface import MAX_PAYLOAD_BYTES, DeliveryMode, GroupType, OpenedPayload
 from ophion.enclave.payload_access import served
-from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.errors import EnclaveError
-from ophion.testing.enclaves import Member, at_work
+from ophion.testing.enclaves import EnclaveMember, at_work
 from ophion.testing.wait_for import until
 
 SECRET = b"the price is 47 and nobody else shall know"
 
 
 def test_a_payload_for_oneself_is_read_again_also_after_a_restart(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     key = asyncio.run(member.enclave.send(SECRET, member.key, []))
-    expected = Received(SECRET, legacy_id([member.key]), member.key)
+    expected = OpenedPayload(SECRET, legacy_id([member.key]), member.key)
     assert asyncio.run(member.enclave.receive_many([key, bytes(32)])) == [expected, None]
     member.close()
     member.open()
@@ -30,7 +30,7 @@ def test_a_payload_for_oneself_is_read_again_also_after_a_restart(tmp_path: Path
 
 
 def test_the_first_payload_makes_the_legacy_group(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1, keys=2)
+    member = EnclaveMember(tmp_path, 1, keys=2)
     first, second = member.enclave.keys
 
     async def story() -> None:
@@ -45,7 +45,7 @@ def test_the_first_payload_makes_the_legacy_group(tmp_path: Path) -> None:
 
 
 def test_groups_are_made_found_and_deleted(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1, keys=2)
+    member = EnclaveMember(tmp_path, 1, keys=2)
     first, second = member.enclave.keys
 
     async def story() -> bytes:
@@ -57,7 +57,7 @@ def test_groups_are_made_found_and_deleted(tmp_path: Path) -> None:
         assert {one.id for one in await enclave.find_groups([second, first])} == {group.id, other.id}
         key = await enclave.send(SECRET, second, group_id=group.id)
         [received] = await enclave.receive_many([key])
-        assert received == Received(SECRET, group.id, second)
+        assert received == OpenedPayload(SECRET, group.id, second)
         assert await enclave.delete_group(group.id, first) == group.id
         with pytest.raises(EnclaveError) as refused:
             await enclave.send(SECRET, first, group_id=group.id)
@@ -78,7 +78,7 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), bytes.fromhex("ed" + "ff" * 30 + "7f"
 
 @pytest.mark.parametrize("key", LOW_ORDER)
 def test_keys_of_low_order_are_refused_everywhere(tmp_path: Path, key: bytes) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     for work in (
         member.enclave.send(SECRET, member.key, [key]),
         member.enclave.create_group([member.key, key], member.key),
@@ -91,7 +91,7 @@ def test_keys_of_low_order_are_refused_everywhere(tmp_path: Path, key: bytes) ->
 
 
 def test_what_cannot_be_sent_is_refused_with_the_word_for_it(tmp_path: Path) -> None:
-    member, other = Member(tmp_path, 1), Member(tmp_path, 2)
+    member, other = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
     stories = [
         (member.enclave.send(SECRET, other.key, []), "EnclaveNoMatchingPrivateKey"),
         (member.enclave.send(SECRET, member.key, [other.key]), "NodeMissingPeerUrl"),
@@ -111,7 +111,7 @@ def test_what_cannot_be_sent_is_refused_with_the_word_for_it(tmp_path: Path) -> 
 
 
 def test_nothing_readable_lies_in_the_database(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     asyncio.run(member.enclave.send(SECRET, member.key, []))
     member.close()
     content = (member.path / "data.mdb").read_bytes()
@@ -120,7 +120,7 @@ def test_nothing_readable_lies_in_the_database(tmp_path: Path) -> None:
 
 
 def test_status_says_who_and_what_waits(tmp_path: Path) -> None:
-    member, other = Member(tmp_path, 1, DeliveryMode.QUEUE), Member(tmp_path, 2)
+    member, other = EnclaveMember(tmp_path, 1, DeliveryMode.QUEUE), EnclaveMember(tmp_path, 2)
     asyncio.run(member.enclave.send(SECRET, member.key, [other.key]))
     status = member.enclave.status()
     assert status["delivery"] == "queue"
@@ -141,22 +141,22 @@ class Elsewhere:
         self.answers = answers
         self.asked = 0
 
-    def push(self, parcel: Parcel) -> asyncio.Future[str | None]:
+    def push(self, entry: EnclaveRecord) -> asyncio.Future[str | None]:
         raise AssertionError("nothing is sent here")
 
-    async def listing(self, key: bytes, after: int) -> Listing:
+    async def listing(self, key: bytes, after: int) -> RecordListing:
         self.asked += 1
         if not self.answers:
             await asyncio.Event().wait()
-        return Listing([], 0, False)
+        return RecordListing([], 0, False)
 
-    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
+    async def fetch(self, labels: Sequence[RecordLabel]) -> list[EnclaveRecord]:
         raise AssertionError("nothing is listed here")
 
 
 def test_no_line_waits_for_another_that_takes_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ophion.enclave.embedded.LOOK_AGAIN_S", 0.001)
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     slow, quick = Elsewhere(b"s" * 64, False), Elsewhere(b"q" * 64, True)
 
     async def story() -> None:
@@ -169,10 +169,10 @@ def test_no_line_waits_for_another_that_takes_its_time(tmp_path: Path, monkeypat
     asyncio.run(story())
 
 
-def test_a_parcel_is_served_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+def test_a_record_is_served_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    member = EnclaveMember(tmp_path, 1)
     key = asyncio.run(member.enclave.send(SECRET, member.key, []))
-    label = Label(Kind.PAYLOAD, key)
-    assert [parcel.label for parcel in served(member.enclave, [label] * 1000, frozenset({member.key}))] == [label]
+    label = RecordLabel(RecordKind.PAYLOAD, key)
+    assert [entry.label for entry in served(member.enclave, [label] * 1000, frozenset({member.key}))] == [label]
     assert served(member.enclave, [label] * 1000, frozenset({b"x" * 32})) == []
     member.close()

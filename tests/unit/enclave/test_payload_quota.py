@@ -14,32 +14,32 @@ from ophion.enclave import payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import DeliveryMode, GroupType
-from ophion.enclave.payload_exchange import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.payload_intake import BUDGET_EXCEEDED, TOO_MANY_GROUPS
 from ophion.enclave.privacy_groups import NOT_ACCEPTED
 from ophion.enclave.purge_unreferenced import purge_unmarked
 from ophion.native.enclave import EnclaveKeyring
 from ophion.runtime.clock import ManualClock
-from ophion.testing.enclaves import Member
+from ophion.testing.enclaves import EnclaveMember
 from tests.unit.enclave.test_payload_intake import Hostile, marked, taken
 
 TABLES = ("payloads", "arrivals", "groups", "lookup", "outbox")
 
 
-def counted(member: Member) -> list[int]:
+def counted(member: EnclaveMember) -> list[int]:
     return [len(member.store.rows(table, b"", b"", 1_000_000)) for table in TABLES]
 
 
-def groups_of(member: Member, maker: bytes, first: int, count: int) -> list[Parcel]:
+def groups_of(member: EnclaveMember, maker: bytes, first: int, count: int) -> list[EnclaveRecord]:
     records = [
         GroupRecord(GroupType.PANTHEON, "", "", (member.key, maker), number.to_bytes(20, "big"), maker)
         for number in range(first, first + count)
     ]
-    return [Parcel(Label(Kind.GROUP, one.id), one.encode()) for one in records]
+    return [EnclaveRecord(RecordLabel(RecordKind.GROUP, one.id), one.encode()) for one in records]
 
 
-def with_clock(path: Path) -> tuple[Member, ManualClock]:
-    member = Member(path, 1)
+def with_clock(path: Path) -> tuple[EnclaveMember, ManualClock]:
+    member = EnclaveMember(path, 1)
     member.close()
     clock = member.clock = ManualClock()
     member.open()
@@ -48,7 +48,7 @@ def with_clock(path: Path) -> tuple[Member, ManualClock]:
 
 def test_payloads_of_unknown_senders_count_across_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_quota, "MAX_BYTES", 10 * payload_quota.MAX_BYTES // payload_quota.MAX_PAYLOADS)
-    member, evil = Member(tmp_path, 1), Hostile()
+    member, evil = EnclaveMember(tmp_path, 1), Hostile()
     for _ in range(3):
         taken(member, *(evil.seal(b"text", [member.key, evil.key]) for _ in range(20)), proven=evil.proven)
         assert counted(member)[0] == 10
@@ -61,21 +61,21 @@ def test_fetched_payloads_count_across_restarts_and_for_a_period(
 ) -> None:
     (member, clock), other = with_clock(tmp_path), Hostile()
     clock.advance(payload_quota.FETCHED_PERIOD_S + 1)
-    parcels = [other.seal(b"text", [member.key, other.key]) for _ in range(6)]
-    monkeypatch.setattr(payload_quota, "MAX_FETCHED_BYTES", 2 * len(parcels[0].body))
+    entries = [other.seal(b"text", [member.key, other.key]) for _ in range(6)]
+    monkeypatch.setattr(payload_quota, "MAX_FETCHED_BYTES", 2 * len(entries[0].body))
     for _ in range(3):
-        asyncio.run(member.enclave.take(parcels, None))
+        asyncio.run(member.enclave.take(entries, None))
         assert counted(member)[0] == 2
         member.close()
         member.open()
     clock.advance(payload_quota.FETCHED_PERIOD_S + 1)
-    asyncio.run(member.enclave.take(parcels, None))
+    asyncio.run(member.enclave.take(entries, None))
     assert counted(member)[0] == 4
 
 
 def test_a_known_sender_is_not_refused_because_of_strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload_quota, "MAX_BYTES", 10 * payload_quota.MAX_BYTES // payload_quota.MAX_PAYLOADS)
-    member, evil, honest = Member(tmp_path, 1), Hostile(), Hostile()
+    member, evil, honest = EnclaveMember(tmp_path, 1), Hostile(), Hostile()
     honest.ring = EnclaveKeyring([b"\x67" * 32])
     [honest.key] = honest.ring.public_keys
     asyncio.run(marked(member, honest.key))
@@ -83,8 +83,8 @@ def test_a_known_sender_is_not_refused_because_of_strangers(tmp_path: Path, monk
     member.open()
     refusals = taken(member, *(evil.seal(b"text", [member.key, evil.key]) for _ in range(20)), proven=evil.proven)
     assert refusals.count(BUDGET_EXCEEDED) == 10
-    parcel = honest.seal(b"text", [member.key, honest.key])
-    assert taken(member, parcel, proven=frozenset([honest.key])) == [None], "known from before the restart"
+    entry = honest.seal(b"text", [member.key, honest.key])
+    assert taken(member, entry, proven=frozenset([honest.key])) == [None], "known from before the restart"
 
 
 def test_groups_of_unknown_makers_share_a_budget_that_expires(
@@ -136,7 +136,7 @@ def test_a_payload_keeps_its_group_alive(tmp_path: Path) -> None:
 
 
 def test_a_purge_deletes_everything_without_a_marker(tmp_path: Path) -> None:
-    member, evil = Member(tmp_path, 1), Hostile()
+    member, evil = EnclaveMember(tmp_path, 1), Hostile()
     own = asyncio.run(member.enclave.create_group([member.key], member.key))
     taken(member, *groups_of(member, evil.key, 1, 20), proven=evil.proven)
     taken(member, *(evil.seal(b"text", [member.key, evil.key]) for _ in range(5)), proven=evil.proven)
@@ -148,18 +148,18 @@ def test_a_purge_deletes_everything_without_a_marker(tmp_path: Path) -> None:
 
 
 def test_groups_of_makers_that_are_not_named_are_refused(tmp_path: Path) -> None:
-    member, evil = Member(tmp_path, 1), Hostile()
+    member, evil = EnclaveMember(tmp_path, 1), Hostile()
     member.close()
     member.open(EnclaveSettings(DeliveryMode.ALL, (), frozenset([bytes([7]) * 32])))
-    parcels = (*groups_of(member, evil.key, 1, 1), evil.seal(b"text", [member.key, evil.key]))
-    assert taken(member, *parcels, proven=evil.proven) == [NOT_ACCEPTED] * 2
+    entries = (*groups_of(member, evil.key, 1, 1), evil.seal(b"text", [member.key, evil.key]))
+    assert taken(member, *entries, proven=evil.proven) == [NOT_ACCEPTED] * 2
     member.close()
     member.open(EnclaveSettings(DeliveryMode.ALL, (), frozenset([evil.key])))
-    assert taken(member, *parcels, proven=evil.proven) == [None] * 2
+    assert taken(member, *entries, proven=evil.proven) == [None] * 2
 
 
 def test_with_node_permissions_new_groups_over_http_come_from_known_enclaves(tmp_path: Path) -> None:
-    member, evil = Member(tmp_path, 1), Hostile()
+    member, evil = EnclaveMember(tmp_path, 1), Hostile()
     member.close()
     member.open(EnclaveSettings(is_restricted=True))
     [group] = groups_of(member, evil.key, 1, 1)

@@ -14,7 +14,7 @@ import pytest
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import MAX_PAYLOAD_BYTES
 from ophion.enclave_http.application import enclave_service
-from ophion.testing.enclaves import Member
+from ophion.testing.enclaves import EnclaveMember
 from tests.unit.rpc.endpoints.test_services import exchange, serving
 
 TEXT = b"aW5uZXI="
@@ -40,7 +40,7 @@ class Tool:
         return status, json.loads(content)
 
 
-def told(member: Member, story: Callable[[Tool], Awaitable[None]]) -> None:
+def told(member: EnclaveMember, story: Callable[[Tool], Awaitable[None]]) -> None:
     async def main() -> None:
         service = enclave_service(member.enclave, "127.0.0.1", 0, ("localhost",))
         await serving(service, lambda: story(Tool(service.port)))
@@ -53,7 +53,7 @@ def show(value: bytes) -> str:
 
 
 def test_a_payload_is_sent_and_received(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1, keys=2)
+    member = EnclaveMember(tmp_path, 1, keys=2)
     a, b = (show(key) for key in member.enclave.keys)
     group = show(legacy_id(member.enclave.keys))
 
@@ -79,7 +79,7 @@ def test_a_payload_is_sent_and_received(tmp_path: Path) -> None:
 
 
 def test_raw_payloads_travel_with_headers(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1, keys=2)
+    member = EnclaveMember(tmp_path, 1, keys=2)
     a, b = (show(key) for key in member.enclave.keys)
 
     async def story(tool: Tool) -> None:
@@ -92,7 +92,7 @@ def test_raw_payloads_travel_with_headers(tmp_path: Path) -> None:
 
 
 def test_groups_live_and_end(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1, keys=2)
+    member = EnclaveMember(tmp_path, 1, keys=2)
     a, b = (show(key) for key in member.enclave.keys)
 
     async def story(tool: Tool) -> None:
@@ -145,11 +145,11 @@ def test_refusals_have_a_word(tmp_path: Path, path: str, members: dict[str, Any]
     async def story(tool: Tool) -> None:
         assert await tool.post(path, **members) == (status, {"error": code})
 
-    told(Member(tmp_path, 1), story)
+    told(EnclaveMember(tmp_path, 1), story)
 
 
 def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
 
     async def story(tool: Tool) -> None:
         for body in (b"", b"[]", b"7", b"{", b"\xff", b"[" * 10_000):
@@ -171,12 +171,12 @@ def test_a_form_has_few_values(tmp_path: Path) -> None:
             body = b'{"payload":"QUFBQQ==","x":[%b0]}' % filling
             assert await tool.ask("POST", "/send", body) == (400, b'{"error":"InvalidPayload"}')
 
-    told(Member(tmp_path, 1), story)
+    told(EnclaveMember(tmp_path, 1), story)
 
 
 def test_long_payloads_that_come_at_once_take_turns(tmp_path: Path) -> None:
     """Each payload is opened or sealed on the event loop, and other tasks run between two payloads."""
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     seal, begun = member.enclave.send_text, list[int]()
     turns = 0
 

@@ -24,8 +24,8 @@ from ophion.peers.priv.messages import ListRequest
 from ophion.primitives import rlp
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.runtime.memory_budget import Budget
-from ophion.testing.enclaves import Member, at_work
+from ophion.runtime.memory_budget import MemoryBudget
+from ophion.testing.enclaves import EnclaveMember, at_work
 from ophion.testing.wait_for import until
 
 SECRET = b"the price is 47 and nobody else shall know"
@@ -39,7 +39,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def reached(member: Member, port: int = 0, shared: SharedResources | None = None) -> AsyncIterator[str]:
+async def reached(member: EnclaveMember, port: int = 0, shared: SharedResources | None = None) -> AsyncIterator[str]:
     """Serve the enclave of a member over HTTP and yield its URL."""
     service = peer_service(member.enclave, "127.0.0.1", port, CLOCK, ENTROPY, shared)
     is_ready = asyncio.Event()
@@ -53,7 +53,7 @@ async def reached(member: Member, port: int = 0, shared: SharedResources | None 
 
 
 @asynccontextmanager
-async def looking(member: Member, *urls: str) -> AsyncIterator[None]:
+async def looking(member: EnclaveMember, *urls: str) -> AsyncIterator[None]:
     """Run the enclave of a member. The enclave connects to other enclaves over HTTP."""
     task = asyncio.create_task(HttpEnclavePeers(urls, member.enclave, CLOCK, ENTROPY).run(lambda: None))
     try:
@@ -63,13 +63,13 @@ async def looking(member: Member, *urls: str) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def knows(member: Member, *others: Member) -> bool:
+def knows(member: EnclaveMember, *others: EnclaveMember) -> bool:
     keys = [key for other in others for key in other.enclave.keys]
     return all(member.enclave.directory.lines(key) for key in keys)
 
 
 def test_payloads_and_groups_reach_a_member_that_is_no_peer(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1, keys=2), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1, keys=2), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with at_work(a, b), reached(a) as url_a, reached(b) as url_b, looking(a, url_b), looking(b, url_a):
@@ -98,7 +98,7 @@ def test_payloads_and_groups_reach_a_member_that_is_no_peer(tmp_path: Path) -> N
 
 
 def test_who_is_away_gets_it_when_it_is_back(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1, DeliveryMode.QUEUE), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1, DeliveryMode.QUEUE), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with at_work(a, b):
@@ -121,7 +121,7 @@ def test_who_is_away_gets_it_when_it_is_back(tmp_path: Path) -> None:
 
 def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
     """The member connects to the other member by URL, and need not be reachable itself."""
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2, keys=2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2, keys=2)
 
     async def story() -> None:
         async with at_work(a, b), reached(a) as url_a, looking(b, url_a):
@@ -143,7 +143,7 @@ def test_a_member_that_lost_its_payloads_gets_them_back(tmp_path: Path) -> None:
 
 def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) -> None:
     """A server that claims b's key, but cannot open boxes for b, gets no payloads."""
-    a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, evil = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with at_work(a, evil), reached(evil) as url:
@@ -159,7 +159,7 @@ def test_a_peer_that_claims_a_key_without_proof_is_sent_nothing(tmp_path: Path) 
 
 
 def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
     ring = EnclaveKeyring([b"\x77" * 32])
     [unknown_key] = ring.public_keys
 
@@ -183,7 +183,7 @@ def test_strangers_get_nothing_and_change_nothing(tmp_path: Path) -> None:
             assert label.id == key
             status, text = await ask("/getPayload", messages.encode_request(1, [label]))
             assert text is not None
-            assert messages.read_parcels(text)[1] == []
+            assert messages.read_records(text)[1] == []
             # send bytes that are no message, bytes that are no envelope and a box that cannot be opened, then use an
             # unknown path
             assert await ask("/list", b"\xff") == (400, None)
@@ -212,10 +212,12 @@ def test_what_others_send_in_the_name_of_a_member_does_not_use_up_its_share(tmp_
 
     Forged requests do not delay the member's own requests.
     """
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
-        ample = SharedResources(Budget(1024 * 1024 * 1024))  # use a large memory budget, so that no payload is evicted
+        ample = SharedResources(
+            MemoryBudget(1024 * 1024 * 1024)
+        )  # use a large memory budget, so that no payload is evicted
         async with (
             at_work(a, b),
             reached(a, shared=ample) as url_a,

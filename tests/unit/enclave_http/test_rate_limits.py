@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ophion.enclave.peer_directory import Directory
+from ophion.enclave.peer_directory import PeerDirectory
 from ophion.enclave_http import rate_limits
 from ophion.enclave_http.rate_limits import UNKNOWN_SENDERS, RateExceeded, SenderRates
 from ophion.runtime.clock import ManualClock
@@ -20,7 +20,7 @@ def test_a_known_member_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch
         waits.append(seconds)
 
     monkeypatch.setattr(rate_limits.asyncio, "sleep", sleep)
-    directory = Directory()
+    directory = PeerDirectory()
     directory.came(Elsewhere(b"i" * 64, True), b"k" * 32)
     rates = SenderRates(directory, ManualClock())
 
@@ -36,7 +36,7 @@ def test_a_known_member_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_request_that_would_wait_too_long_is_refused_and_uses_up_nothing() -> None:
-    rates = SenderRates(Directory(), ManualClock())
+    rates = SenderRates(PeerDirectory(), ManualClock())
 
     async def story() -> None:
         for _ in range(3):

@@ -11,17 +11,17 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import DeliveryMode
-from ophion.enclave.payload_exchange import Kind, Label, LineLost, Parcel
+from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.sealed_payloads import has_absent_boxes
 from ophion.enclave_http import tessera_peers
 from ophion.enclave_http.peer_application import peer_service
-from ophion.enclave_http.tessera_peers import TesseraLine, TesseraPeers
+from ophion.enclave_http.tessera_peers import TesseraLink, TesseraPeers
 from ophion.errors import EnclaveError
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.http_client import HttpClient
-from ophion.testing.enclaves import Member, at_work, met
+from ophion.testing.enclaves import EnclaveMember, at_work, met
 from ophion.testing.ports import free_ports
 from ophion.testing.wait_for import until
 
@@ -41,7 +41,7 @@ def private_transaction(sender: bytes, *recipients: bytes, group: bytes | None =
 
 
 @asynccontextmanager
-async def running(member: Member, port: int, *others: int) -> AsyncIterator[TesseraPeers]:
+async def running(member: EnclaveMember, port: int, *others: int) -> AsyncIterator[TesseraPeers]:
     """Serve the enclave of a member for Tessera on a port, and connect to other ports."""
     urls = [f"http://127.0.0.1:{other}" for other in others]
     peers = TesseraPeers(urls, f"http://127.0.0.1:{port}", member.enclave, ENTROPY)
@@ -58,7 +58,7 @@ async def running(member: Member, port: int, *others: int) -> AsyncIterator[Tess
 
 
 @asynccontextmanager
-async def network(*members: Member) -> AsyncIterator[list[int]]:
+async def network(*members: EnclaveMember) -> AsyncIterator[list[int]]:
     """Run members that are configured with each other. Yields their ports once all have proven their keys."""
     ports = free_ports(len(members))
     async with AsyncExitStack() as stack:
@@ -77,7 +77,7 @@ async def network(*members: Member) -> AsyncIterator[list[int]]:
 
 
 def test_members_find_each_other_and_exchange_payloads(tmp_path: Path) -> None:
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with network(a, b):
@@ -95,7 +95,7 @@ def test_members_find_each_other_and_exchange_payloads(tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def listing(member: Member, port: int, info: PartyInfo) -> AsyncIterator[str]:
+async def listing(member: EnclaveMember, port: int, info: PartyInfo) -> AsyncIterator[str]:
     """Serve a member as a Tessera that tells this party info. Other requests go to its own port."""
     client = HttpClient(f"http://127.0.0.1:{port}")
 
@@ -119,7 +119,7 @@ async def listing(member: Member, port: int, info: PartyInfo) -> AsyncIterator[s
 
 
 def test_a_member_is_found_through_a_configured_one(tmp_path: Path) -> None:
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         port_a, port_b, port_c = free_ports(3)
@@ -142,7 +142,7 @@ def test_a_member_is_found_through_a_configured_one(tmp_path: Path) -> None:
 
 
 def test_nothing_is_sent_to_a_member_outside_of_the_group(tmp_path: Path) -> None:
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with network(a, b, c):
@@ -153,7 +153,7 @@ def test_nothing_is_sent_to_a_member_outside_of_the_group(tmp_path: Path) -> Non
             # nothing is sent to a member that is not in the group
             assert await a.enclave.receive_many([key]) == [None]
             assert not a.late
-            record = b.enclave.load(Label(Kind.PAYLOAD, key))
+            record = b.enclave.load(RecordLabel(RecordKind.PAYLOAD, key))
             assert record is not None
             assert has_absent_boxes(record)
 
@@ -161,7 +161,7 @@ def test_nothing_is_sent_to_a_member_outside_of_the_group(tmp_path: Path) -> Non
 
 
 def test_groups_are_created_used_and_deleted(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with network(a, b):
@@ -182,7 +182,7 @@ def test_groups_are_created_used_and_deleted(tmp_path: Path) -> None:
 
 
 def test_an_enclave_with_two_keys_gets_both_boxes(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2, keys=2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2, keys=2)
 
     async def story() -> None:
         async with network(a, b):
@@ -196,7 +196,7 @@ def test_an_enclave_with_two_keys_gets_both_boxes(tmp_path: Path) -> None:
 
 
 def test_a_recipient_that_is_offline_gets_it_later(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1, DeliveryMode.QUEUE), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1, DeliveryMode.QUEUE), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         port_a, port_b = free_ports(2)
@@ -215,14 +215,14 @@ def test_a_recipient_that_is_offline_gets_it_later(tmp_path: Path) -> None:
 
 def test_other_connections_are_preferred(tmp_path: Path) -> None:
     """A record over a peer connection has the boxes of all members, one over the protocol of Tessera has not."""
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with network(a, b):
             await met(a, b)
             await until(lambda: [line.is_fallback for line in a.enclave.directory.lines(b.key)] == [False])
             key = await a.enclave.send(private_transaction(a.key, b.key), a.key, [b.key])
-            record = b.enclave.load(Label(Kind.PAYLOAD, key))
+            record = b.enclave.load(RecordLabel(RecordKind.PAYLOAD, key))
             assert record is not None
             assert not has_absent_boxes(record)
 
@@ -230,27 +230,30 @@ def test_other_connections_are_preferred(tmp_path: Path) -> None:
 
 
 def test_a_line_sends_nothing_to_keys_outside_of_the_group(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with network(a, b) as ports:
             client = HttpClient(f"http://127.0.0.1:{ports[1]}/")
-            line = TesseraLine(client, a.enclave, ENTROPY, f"http://127.0.0.1:{ports[0]}/", lambda: None)
+            line = TesseraLink(client, a.enclave, ENTROPY, f"http://127.0.0.1:{ports[0]}/", lambda: None)
             await line.introduce()
             assert line.keys == {b.key}
-            other = Member(tmp_path, 3)
+            other = EnclaveMember(tmp_path, 3)
             key, record = a.enclave.keyring.seal(b"text", a.key, [other.key], 1, bytes(32), bytes(80))
-            assert await line.push(Parcel(Label(Kind.PAYLOAD, key), record)) == "no key of this enclave is a recipient"
+            assert (
+                await line.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record))
+                == "no key of this enclave is a recipient"
+            )
             line.close()
-            with pytest.raises(LineLost):
-                await line.push(Parcel(Label(Kind.PAYLOAD, key), record))
+            with pytest.raises(EnclaveLinkLost):
+                await line.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record))
         assert not b.late
 
     asyncio.run(story())
 
 
 def test_a_url_that_cannot_prove_its_key_gets_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    a, b, thief = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, thief = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         port_a, port_thief = free_ports(2)
@@ -270,7 +273,7 @@ def test_two_nodes_do_not_make_each_other_ask_without_end(tmp_path: Path, monkey
     looks = _count_looks(monkeypatch)
 
     async def story() -> None:
-        async with network(Member(tmp_path / "a", 1), Member(tmp_path / "b", 2)):
+        async with network(EnclaveMember(tmp_path / "a", 1), EnclaveMember(tmp_path / "b", 2)):
             looks.clear()
             await asyncio.sleep(1)
 
@@ -285,7 +288,7 @@ def test_party_infos_of_any_caller_do_not_shorten_the_pause_after_a_failure(
     monkeypatch.setattr(tessera_peers, "_FIRST_PAUSE_S", 30.0)
     monkeypatch.setattr(tessera_peers, "_LONGEST_PAUSE_S", 30.0)
     looks = _count_looks(monkeypatch)
-    member, (port, other) = Member(tmp_path, 1), free_ports(2)
+    member, (port, other) = EnclaveMember(tmp_path, 1), free_ports(2)
     forged = PartyInfo(f"http://127.0.0.1:{other}/", (), ()).encode()
 
     async def story() -> None:
@@ -302,19 +305,19 @@ def test_party_infos_of_any_caller_do_not_shorten_the_pause_after_a_failure(
 
 def _count_looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     looks: list[str] = []
-    introduce = TesseraLine.introduce
+    introduce = TesseraLink.introduce
 
-    async def counted(self: TesseraLine) -> PartyInfo:
+    async def counted(self: TesseraLink) -> PartyInfo:
         looks.append(self.name)
         return await introduce(self)
 
-    monkeypatch.setattr(TesseraLine, "introduce", counted)
+    monkeypatch.setattr(TesseraLink, "introduce", counted)
     return looks
 
 
 def test_a_found_url_does_not_share_the_key_of_a_configured_one(tmp_path: Path) -> None:
     """A found enclave can pass the question for a key on to its owner, and would acknowledge payloads in its place."""
-    alice, bob = Member(tmp_path / "a", 1), Member(tmp_path / "b", 2)
+    alice, bob = EnclaveMember(tmp_path / "a", 1), EnclaveMember(tmp_path / "b", 2)
 
     def names() -> set[str]:
         return {getattr(line, "name", "") for line in alice.enclave.directory.lines(bob.key)}

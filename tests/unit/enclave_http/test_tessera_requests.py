@@ -26,7 +26,7 @@ from ophion.native.enclave import EnclaveKeyring
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.http_client import HttpClient, HttpReply
-from ophion.testing.enclaves import Member
+from ophion.testing.enclaves import EnclaveMember
 
 CLOCK, ENTROPY = SystemClock(), SystemEntropy()
 OTHER = EnclaveKeyring([b"\x07" * 32])
@@ -35,7 +35,7 @@ OCTETS = {"Content-Type": "application/octet-stream"}
 
 
 @asynccontextmanager
-async def served(member: Member) -> AsyncIterator[HttpClient]:
+async def served(member: EnclaveMember) -> AsyncIterator[HttpClient]:
     peers = TesseraPeers((), "http://own.example:9001", member.enclave, ENTROPY)
     service = peer_service(member.enclave, "127.0.0.1", 0, CLOCK, ENTROPY, None, peers)
     is_ready = asyncio.Event()
@@ -61,7 +61,7 @@ def transaction(*members: bytes) -> bytes:
     return b64encode(rlp.encode([b""] * 9 + [members[0], list(members[1:]), b"restricted"]))
 
 
-def asked(member: Member, method: str, path: str, *bodies: bytes) -> list[HttpReply]:
+def asked(member: EnclaveMember, method: str, path: str, *bodies: bytes) -> list[HttpReply]:
     async def story() -> list[HttpReply]:
         async with served(member) as client:
             return [await client.request(method, path, body, OCTETS) for body in bodies]
@@ -70,7 +70,7 @@ def asked(member: Member, method: str, path: str, *bodies: bytes) -> list[HttpRe
 
 
 def test_it_says_what_it_is(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     [info] = asked(member, "GET", "/partyinfo", b"")
     assert PartyInfo.decode_json(bytes(info.body)).keys == ((member.key, "http://own.example:9001/"),)
     [versions] = asked(member, "GET", "/version/api", b"")
@@ -79,7 +79,7 @@ def test_it_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_an_uuid_proves_the_key_and_nothing_else_is_decrypted(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     uuid = b"01234567-89ab-cdef-0123-456789abcdef"
     right, secret, foreign, large = asked(
         member,
@@ -96,7 +96,7 @@ def test_an_uuid_proves_the_key_and_nothing_else_is_decrypted(tmp_path: Path) ->
 
 
 def test_the_box_proves_the_sender(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     good = sealed(transaction(OTHER_KEY, member.key), member.key)
     thief = EnclaveKeyring([b"\x09" * 32])
     forged = sealed(transaction(OTHER_KEY, member.key), member.key, ring=thief).replace(thief.public_keys[0], OTHER_KEY)
@@ -124,14 +124,14 @@ def test_the_box_proves_the_sender(tmp_path: Path) -> None:
     ],
 )
 def test_other_payloads_are_refused(tmp_path: Path, content: Callable[[bytes], bytes], status: int) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     [answer] = asked(member, "POST", "/push", content(member.key))
     assert answer.status == status, bytes(answer.body)
     assert bool(member.late) == (status == 201)
 
 
 def test_own_payloads_are_not_taken_back(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     own = EnclaveKeyring(member.secrets)
     [answer] = asked(member, "POST", "/push", sealed(transaction(member.key, OTHER_KEY), member.key, ring=own))
     assert answer.status in (400, 403)
@@ -139,7 +139,7 @@ def test_own_payloads_are_not_taken_back(tmp_path: Path) -> None:
 
 
 def test_a_group_of_an_unknown_caller_is_refused(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     members = (member.key, OTHER_KEY)
     group = GroupRecord(GroupType.PANTHEON, "name", "text", members, bytes(20), OTHER_KEY)
     [answer, wrong] = asked(member, "POST", "/pushPrivacyGroup", encode_group(group), b"no group")
@@ -148,7 +148,7 @@ def test_a_group_of_an_unknown_caller_is_refused(tmp_path: Path) -> None:
 
 
 def test_party_infos_of_unknown_callers_change_nothing(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     info = PartyInfo("http://elsewhere.example/", ((OTHER_KEY, "http://elsewhere.example/"),), ())
     [answer, wrong] = asked(member, "POST", "/partyinfo", info.encode(), b"\xff" * 40)
     assert (answer.status, wrong.status) == (200, 400)
@@ -157,7 +157,7 @@ def test_party_infos_of_unknown_callers_change_nothing(tmp_path: Path) -> None:
 
 
 def test_with_node_permissions_unknown_senders_make_no_groups(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     member.close()
     member.open(EnclaveSettings(is_restricted=True))
     [answer] = asked(member, "POST", "/push", sealed(transaction(OTHER_KEY, member.key), member.key))
@@ -166,7 +166,7 @@ def test_with_node_permissions_unknown_senders_make_no_groups(tmp_path: Path) ->
 
 
 def test_unknown_senders_share_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     monkeypatch.setattr(rate_limits, "_BURST_BYTES", 100_000)
     monkeypatch.setattr("ophion.enclave_http.tessera_requests._TIMEOUT_S", 0.05)
     monkeypatch.setattr(rate_limits, "_BYTES_A_SECOND", 1)
@@ -181,7 +181,7 @@ def test_a_large_private_transaction_is_decoded_beside_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A megabyte of text takes tens of milliseconds, and anyone can seal it for a public key of this enclave."""
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     run, works = member.lanes.peers.run, []
 
     async def noted(work: Callable[[], object]) -> object:
@@ -209,7 +209,7 @@ def test_requests_of_unknown_callers_leave_places_to_members(tmp_path: Path, mon
     """Requests above the rate limit wait. Unknown callers may not fill all places of pending requests."""
     monkeypatch.setattr(rate_limits, "_BURST_BYTES", 64 * 1024)
     monkeypatch.setattr(rate_limits, "_BYTES_A_SECOND", 1024)
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
 
     async def story() -> tuple[list[int], int]:
         async with served(member) as client:

@@ -10,8 +10,8 @@ import pytest
 from ophion.gateway import connection as connection_module
 from ophion.gateway.connection import GatewayConnection
 from ophion.gateway.fast_path import RelayPath
-from ophion.gateway.routing import Paths
-from ophion.gateway.tunnel import Openings
+from ophion.gateway.routing import PathRouter
+from ophion.gateway.tunnel import TunnelSlots
 from ophion.gateway.upstream import UpstreamConnection
 from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.fast_path import PlainHeads
@@ -43,7 +43,7 @@ class Stage:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        paths = Paths(SITE, lambda path, headers: None, loop)
+        paths = PathRouter(SITE, lambda path, headers: None, loop)
         policy = HttpPolicy(
             paths,
             HostList(["localhost"]),
@@ -57,7 +57,7 @@ class Stage:
         route = paths.route(b"/jsonrpc")
         assert isinstance(route, tuple)
         self.paths, self.upstream = paths, route[0]
-        self.connection = GatewayConnection(policy, paths, lambda http, tunnel: None, Openings())
+        self.connection = GatewayConnection(policy, paths, lambda http, tunnel: None, TunnelSlots())
         self.client = MemoryTransport()
         self.connection.connection_made(self.client)
         self.nodes: list[tuple[UpstreamConnection, MemoryTransport]] = []

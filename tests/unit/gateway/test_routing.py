@@ -8,20 +8,20 @@ from collections.abc import Callable
 import orjson
 import pytest
 
-from ophion.gateway.backends import Place, ServiceKind, Site, SiteNode
-from ophion.gateway.routing import Paths, RouteTarget
+from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceAddress, ServiceKind
+from ophion.gateway.routing import PathRouter, RouteTarget
 from ophion.rpc.transport.http.messages import Request, Response
 
 
-def place(port: int) -> Place:
-    return Place("127.0.0.1", port)
+def place(port: int) -> ServiceAddress:
+    return ServiceAddress("127.0.0.1", port)
 
 
-SITE = Site(
+SITE = BackendNetwork(
     "quickstart",
     "qbft",
     (
-        SiteNode(
+        BackendNode(
             "rpcnode",
             "rpc",
             {
@@ -32,17 +32,17 @@ SITE = Site(
             },
             "enode://00@127.0.0.1:1",
         ),
-        SiteNode("validator1", "validator", {ServiceKind.JSON_RPC: place(21001), ServiceKind.METRICS: place(9551)}),
+        BackendNode("validator1", "validator", {ServiceKind.JSON_RPC: place(21001), ServiceKind.METRICS: place(9551)}),
     ),
     {"prometheus": place(9090), "grafana": place(3000)},
 )
 
 
-def within(play: Callable[[Paths], None]) -> None:
+def within(play: Callable[[PathRouter], None]) -> None:
     """Run `play` with the routes of `SITE`."""
 
     async def main() -> None:
-        paths = Paths(
+        paths = PathRouter(
             SITE,
             lambda path, headers: (
                 (200, (("Content-Type", "text/html"), ("X-A", "b")), b"page") if path == "/" else None
@@ -76,7 +76,7 @@ def within(play: Callable[[Paths], None]) -> None:
     ],
 )
 def test_paths_of_services(path: bytes, port: int, there: bytes) -> None:
-    def play(paths: Paths) -> None:
+    def play(paths: PathRouter) -> None:
         route = paths.route(path)
         assert isinstance(route, tuple)
         assert (route[0].place.port, route[1]) == (port, there)
@@ -111,7 +111,7 @@ def test_everything_else_reaches_no_service(path: bytes) -> None:
 
 
 def test_a_service_that_is_off_says_what_opens_it() -> None:
-    def play(paths: Paths) -> None:
+    def play(paths: PathRouter) -> None:
         answer = paths.respond(Request(b"GET", b"/validator1/graphql", b"", {}, b""))
         assert isinstance(answer, Response)
         assert answer.status == 404
@@ -121,7 +121,7 @@ def test_a_service_that_is_off_says_what_opens_it() -> None:
 
 
 def test_sockets_go_to_one_path_only() -> None:
-    def play(paths: Paths) -> None:
+    def play(paths: PathRouter) -> None:
         socket = paths.socket(b"/jsonws")
         assert socket is not None
         assert socket.place.port == 8546
@@ -132,7 +132,7 @@ def test_sockets_go_to_one_path_only() -> None:
 
 
 def test_ways_are_remembered_but_no_token_is() -> None:
-    def play(paths: Paths) -> None:
+    def play(paths: PathRouter) -> None:
         plain = Request(b"POST", b"/jsonrpc", b"", {b"host": b"a", b"content-type": b"b"}, b"{}")
         other = Request(b"POST", b"/validator1/jsonrpc", b"", dict(plain.headers), b"{}")
         secret = Request(b"POST", b"/jsonrpc", b"", {**plain.headers, b"authorization": b"Bearer x"}, b"{}")
@@ -147,7 +147,7 @@ def test_ways_are_remembered_but_no_token_is() -> None:
 
 
 def test_what_is_remembered_of_clients_is_bounded() -> None:
-    def play(paths: Paths) -> None:
+    def play(paths: PathRouter) -> None:
         def way(value: bytes) -> RouteTarget:
             found = paths.fast_route(Request(b"POST", b"/jsonrpc", b"", {b"host": b"a", b"x": value}, b"{}"))
             assert isinstance(found, RouteTarget)
@@ -173,7 +173,7 @@ def test_what_is_remembered_of_clients_is_bounded() -> None:
 
 
 def test_files_of_the_page_and_what_there_is() -> None:
-    def play(paths: Paths) -> None:
+    def play(paths: PathRouter) -> None:
         def get(path: bytes) -> Response:
             answer = paths.respond(Request(b"GET", path, b"", {}, b""))
             assert isinstance(answer, Response)

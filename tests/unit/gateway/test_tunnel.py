@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from ophion.gateway.backends import Place, ServiceKind
-from ophion.gateway.tunnel import Openings, Tunnel
+from ophion.gateway.backends import ServiceAddress, ServiceKind
+from ophion.gateway.tunnel import Tunnel, TunnelSlots
 from ophion.gateway.upstream import Upstream
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.fair_scheduler import FairScheduler
@@ -32,8 +32,8 @@ def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> Non
 
     async def main() -> None:
         shared, client, node = SharedResources(scheduler=FairScheduler(turn_s=1e6)), Wire(), Wire()
-        upstream = Upstream(ServiceKind.WEBSOCKET, "node", Place("127.0.0.1", 1))
-        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, shared, Openings(0), 30.0)
+        upstream = Upstream(ServiceKind.WEBSOCKET, "node", ServiceAddress("127.0.0.1", 1))
+        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, shared, TunnelSlots(0), 30.0)
         tunnel.begin()
         far = tunnel._made()
         far.connection_made(node)
@@ -52,8 +52,8 @@ def test_what_waits_for_its_turn_is_not_written_to_a_node_that_has_gone() -> Non
 def test_a_tunnel_that_is_over_does_not_wait_for_ever_for_a_client_that_does_not_read() -> None:
     async def main() -> None:
         client = Wire()
-        upstream = Upstream(ServiceKind.WEBSOCKET, "node", Place("127.0.0.1", 1))
-        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, SharedResources(), Openings(0), 30.0)
+        upstream = Upstream(ServiceKind.WEBSOCKET, "node", ServiceAddress("127.0.0.1", 1))
+        tunnel = Tunnel(client, upstream, b"GET /", b"", lambda closed: None, SharedResources(), TunnelSlots(0), 30.0)
         tunnel.begin()
         tunnel.end()
         tunnel.tick(30.0)
@@ -69,9 +69,9 @@ def test_a_tunnel_that_is_over_does_not_wait_for_ever_for_a_client_that_does_not
 def test_a_client_that_does_not_read_before_there_is_a_node_holds_the_node_back(is_before: bool) -> None:
     async def main() -> None:
         client, node = Wire(), Wire()
-        upstream = Upstream(ServiceKind.WEBSOCKET, "node", Place("127.0.0.1", 1))
+        upstream = Upstream(ServiceKind.WEBSOCKET, "node", ServiceAddress("127.0.0.1", 1))
         tunnel = Tunnel(
-            client, upstream, b"GET /", b"", lambda closed: None, SharedResources(), Openings(0), 30.0, is_before
+            client, upstream, b"GET /", b"", lambda closed: None, SharedResources(), TunnelSlots(0), 30.0, is_before
         )
         tunnel.begin()
         if not is_before:

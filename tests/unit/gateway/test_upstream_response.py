@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.gateway.error_responses import AnswerLost
-from ophion.gateway.upstream_response import WHOLE_BYTES, AnswerReader, LongBody
+from ophion.gateway.error_responses import IncompleteResponse
+from ophion.gateway.upstream_response import WHOLE_BYTES, StreamedBody, UpstreamResponseReader
 from ophion.rpc.transport.http.messages import Response, chunked_head
 from ophion.rpc.transport.streaming import StreamedAnswer, chunk
 
@@ -32,8 +32,8 @@ class Flow:
     def give_up(self) -> None:
         self.is_given_up = True
 
-    def reader(self) -> AnswerReader:
-        return AnswerReader(self, self.delivered.append, self.give_up)
+    def reader(self) -> UpstreamResponseReader:
+        return UpstreamResponseReader(self, self.delivered.append, self.give_up)
 
 
 WHOLE = b'HTTP/1.1 404 Nope\r\nContent-Type: text/plain\r\nETag: "1"\r\nContent-Length: 5\r\n\r\nhello'
@@ -130,7 +130,7 @@ def test_a_long_answer_is_read_as_fast_as_it_is_taken() -> None:
 def test_who_does_not_want_the_rest_stops_it() -> None:
     async def play() -> None:
         flow = Flow()
-        body = LongBody(b"first", flow, flow.give_up)
+        body = StreamedBody(b"first", flow, flow.give_up)
         body.close()
         assert flow.is_given_up
 
@@ -140,11 +140,11 @@ def test_who_does_not_want_the_rest_stops_it() -> None:
 def test_a_node_that_disconnects_is_reported_to_the_reader() -> None:
     async def play() -> None:
         flow = Flow()
-        body = LongBody(b"first", flow, flow.give_up)
+        body = StreamedBody(b"first", flow, flow.give_up)
         body.add(b"second")
-        body.end(AnswerLost("gone"))
+        body.end(IncompleteResponse("gone"))
         assert await body.next() == b"second"
-        with pytest.raises(AnswerLost):
+        with pytest.raises(IncompleteResponse):
             await body.next()
 
     asyncio.run(play())

@@ -16,7 +16,7 @@ from ophion.graphql.limits import GraphqlLimits
 from ophion.graphql.service import graphql_engine
 from ophion.node.config import NodeConfig
 from ophion.rpc.transport.http.messages import Request, Response
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from ophion.testing.node_core import DEV_CONFIG
 from tests.conftest import DATA
 from tests.unit.rpc.interface import Interface, import_chain, open_interface
@@ -45,7 +45,7 @@ class Client:
 
         async def main() -> Response:
             result = self.application.respond(Request(method, path, query, headers or {}, body))
-            if isinstance(result, Pending):
+            if isinstance(result, PendingReply):
                 waiting: asyncio.Future[Any] = self.rpc.loop.create_future()
                 result.deliver = waiting.set_result
                 result = await asyncio.wait_for(waiting, 60)

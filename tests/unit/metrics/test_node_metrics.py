@@ -13,7 +13,7 @@ import pytest
 
 from ophion.chain.pruning import PruningRounds
 from ophion.metrics.families import declare_peers, declare_privacy, declare_votes
-from ophion.metrics.node_metrics import NodeMetrics, Watched
+from ophion.metrics.node_metrics import MeasuredParts, NodeMetrics
 from ophion.node.peering import PeerNetwork
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.service import PeerService
@@ -80,7 +80,7 @@ def watch(
         "ws": websocket_service(context, WebSocketSettings()),
     }
     return NodeMetrics(
-        Watched(
+        MeasuredParts(
             core.chain,
             core.queries,
             core.pool,

@@ -11,7 +11,7 @@ import pytest
 from ophion.metrics.requests import RequestMetrics
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.schema.registry import BoundMethod, MethodTable
-from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.replies import PendingReply, Reply
 from ophion.runtime.metrics import MetricsRegistry
 from tests.unit.rpc.wire import Panic
 
@@ -53,7 +53,7 @@ def table() -> MethodTable:
 
 async def answer(dispatcher: Dispatcher, name: str) -> Any:
     reply: Reply = dispatcher.handle(b'{"id":1,"method":"%b","params":[]}' % name.encode())
-    if isinstance(reply, Pending):
+    if isinstance(reply, PendingReply):
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         reply.deliver = done.set_result
         reply = await done

@@ -13,7 +13,7 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError
 from ophion.migration.block_source import SourceHead, missing_block
-from ophion.migration.chain_migration import ChainMigration, Migrated
+from ophion.migration.chain_migration import ChainMigration, MigrationResult
 from ophion.native.store import open_store
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import SystemClock
@@ -54,7 +54,7 @@ class ListSource:
         pass
 
 
-def migrate(source: ListSource, path: Path, seen: list[tuple[int, int, int]] | None = None) -> Migrated:
+def migrate(source: ListSource, path: Path, seen: list[tuple[int, int, int]] | None = None) -> MigrationResult:
     genesis = parse_genesis((CHAIN / "genesis.json").read_bytes())
     path.mkdir(exist_ok=True)
     store = open_store(path, create=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ophion.chainspec.dev_network import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
-from ophion.node.banner import Summary, banner
+from ophion.node.banner import StartupSummary, banner
 
-SUMMARY = Summary(
+SUMMARY = StartupSummary(
     endpoints={"HTTP": "http://127.0.0.1:8545"},
     network="dev",
     chain_id=2018,

@@ -8,7 +8,7 @@ import pytest
 from ophion.chainspec.genesis import Genesis
 from ophion.cli.arguments import read_arguments
 from ophion.cli.option_loading import read_sources
-from ophion.node.compatibility_profiles import COMPAT_TABLE, Compat
+from ophion.node.compatibility_profiles import COMPAT_TABLE, CompatibilityProfile
 from ophion.node.config import NodeConfig
 from ophion.node.dev_genesis import preset_genesis
 from ophion.node.network import load_genesis
@@ -16,12 +16,12 @@ from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.runtime.options import load, specs_of, warnings_of
 
 SPECS = specs_of(NodeConfig)
-EXPECTED: Mapping[Compat, tuple[ErrorWording, int, int, int, int, int]] = {
-    Compat.PANTHEON_1_2: (ErrorWording.ORIGINAL, 2018, 1000, 25, 0, 0),
-    Compat.BESU_21: (ErrorWording.ORIGINAL, 1337, 1000, 25, 10**18, 0),
-    Compat.BESU_26: (ErrorWording.ORIGINAL, 1337, 1000, 25, 10**18, 5000),
-    Compat.GETH_1_13: (ErrorWording.GETH, 1337, 1, 50, 10**18, 0),
-    Compat.GOQUORUM: (ErrorWording.GETH, 1337, 0, 50, 0, 0),
+EXPECTED: Mapping[CompatibilityProfile, tuple[ErrorWording, int, int, int, int, int]] = {
+    CompatibilityProfile.PANTHEON_1_2: (ErrorWording.ORIGINAL, 2018, 1000, 25, 0, 0),
+    CompatibilityProfile.BESU_21: (ErrorWording.ORIGINAL, 1337, 1000, 25, 10**18, 0),
+    CompatibilityProfile.BESU_26: (ErrorWording.ORIGINAL, 1337, 1000, 25, 10**18, 5000),
+    CompatibilityProfile.GETH_1_13: (ErrorWording.GETH, 1337, 1, 50, 10**18, 0),
+    CompatibilityProfile.GOQUORUM: (ErrorWording.GETH, 1337, 0, 50, 0, 0),
 }
 """Expected defaults by profile: error wording, chain id of dev, minimum price, peers, fee cap, range of log queries."""
 
@@ -39,8 +39,8 @@ def _genesis(config: NodeConfig) -> Genesis:
     return preset_genesis(config) if config.dev.is_used else load_genesis(config.network)
 
 
-@pytest.mark.parametrize("profile", Compat)
-def test_a_profile_sets_the_defaults_of_its_client(profile: Compat) -> None:
+@pytest.mark.parametrize("profile", CompatibilityProfile)
+def test_a_profile_sets_the_defaults_of_its_client(profile: CompatibilityProfile) -> None:
     config = _config(f"--compat={profile.value}")
     assert (
         config.access.error_wording,
@@ -67,8 +67,8 @@ def test_the_dev_network_of_each_age() -> None:
 
 
 def test_pantheon_answers_errors_with_status_400() -> None:
-    asked = {profile: _config(f"--compat={profile.value}").http.errors_as_400 for profile in Compat}
-    assert [profile for profile, is_400 in asked.items() if is_400] == [Compat.PANTHEON_1_2]
+    asked = {profile: _config(f"--compat={profile.value}").http.errors_as_400 for profile in CompatibilityProfile}
+    assert [profile for profile, is_400 in asked.items() if is_400] == [CompatibilityProfile.PANTHEON_1_2]
 
 
 def test_other_sources_come_first() -> None:

@@ -10,7 +10,7 @@ from ophion.chainspec.dev_network import DEV_CHAIN_ID
 from ophion.errors import ConfigError, GenesisError
 from ophion.node.network import NetworkConfig, load_genesis
 from ophion.runtime.operator_files import MAX_BYTES
-from ophion.runtime.options import Given, OptionSource, load, problems_of, specs_of
+from ophion.runtime.options import OptionSource, OptionTexts, load, problems_of, specs_of
 
 GENESIS = '{"config":{"chainId":7,"ethash":{}},"difficulty":"0x1","gasLimit":"0x1000000","alloc":{}}'
 
@@ -18,7 +18,8 @@ GENESIS = '{"config":{"chainId":7,"ethash":{}},"difficulty":"0x1","gasLimit":"0x
 def configured(**texts: str) -> NetworkConfig:
     specs = {spec.path[0]: spec for spec in specs_of(NetworkConfig)}
     given = [
-        Given(specs[name], (text,), OptionSource.FLAG, f"option '{specs[name].flag}'") for name, text in texts.items()
+        OptionTexts(specs[name], (text,), OptionSource.FLAG, f"option '{specs[name].flag}'")
+        for name, text in texts.items()
     ]
     return load(NetworkConfig, given).config
 

@@ -8,7 +8,7 @@ from ophion.chainspec.dev_network import dev_genesis
 from ophion.node.config import NodeConfig
 from ophion.node.interface_options import HttpConfig, WebSocketConfig
 from ophion.node.security_options import HttpTlsConfig, WebSocketTlsConfig
-from ophion.node.services import Interface, build_interface
+from ophion.node.services import PublicInterface, build_interface
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.node_core import open_core
@@ -16,7 +16,7 @@ from ophion.testing.signing import DEV_KEYS
 from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
 
-def interface(tmp_path: Path, config: NodeConfig) -> Interface:
+def interface(tmp_path: Path, config: NodeConfig) -> PublicInterface:
     with open_core(tmp_path) as core:
         return build_interface(
             config, dev_genesis(), core.core, DEV_KEYS[0], InlineLanes(), core.clock, SystemEntropy()

@@ -8,7 +8,7 @@ import pytest
 from ophion.native.crypto import PrivateKey
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.peer import BEST_SCORE, FIRST_SCORE, Peer
-from ophion.peers.rlpx.capability import Capability, Shared, negotiate
+from ophion.peers.rlpx.capability import Capability, SharedCapability, negotiate
 from ophion.peers.rlpx.hello import Hello
 
 KEY = PrivateKey(bytes(31) + b"\x07")
@@ -26,11 +26,11 @@ class Recorder:
         self.ended: tuple[DisconnectReason, str] | None = None
         self.limits: dict[int, int] = {}
 
-    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+    def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool:
         self.sent.append((shared.offset + code, payload, may_drop))
         return True
 
-    def limit(self, shared: Shared, code: int, size: int) -> None:
+    def limit(self, shared: SharedCapability, code: int, size: int) -> None:
         self.limits[shared.offset + code] = size
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:

@@ -19,19 +19,19 @@ from msgspec.structs import replace
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey, address_of
 from ophion.peers.connection.connection import Connection
-from ophion.peers.connection.context import Ending
-from ophion.peers.connection.timeouts import Timing
+from ophion.peers.connection.context import ConnectionEnd
+from ophion.peers.connection.timeouts import StageTimeouts
 from ophion.peers.dial_outcome import outcome_of
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
 from ophion.peers.peer_table import PeerConnected, PeerEvent, PeerGone
 from ophion.peers.policy.addresses import read_subnet
 from ophion.peers.policy.admission import PeerLimits
-from ophion.peers.policy.dial_plan import Outcome
+from ophion.peers.policy.dial_plan import DialOutcome
 from ophion.peers.port_mapping import PortMapping
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.rlpx.hello import Hello
-from ophion.peers.rlpx.session import Identity, Left, Session
+from ophion.peers.rlpx.session import DisconnectReceived, Identity, Session
 from ophion.peers.service import PeerService
 from ophion.peers.settings import PeerListenError, PeerSettings
 from ophion.permissions.allow_list import AllowList
@@ -42,7 +42,7 @@ from ophion.primitives.enode import Enode
 from ophion.runtime.clock import SystemClock, SystemEntropy
 
 ETH = Capability("eth", 68, 17)
-SHORT = Timing(closing=0.3, probe=0.2)
+SHORT = StageTimeouts(closing=0.3, probe=0.2)
 """Timeouts of peers. Only the timeouts that a test waits for are short, so that a busy machine does not look like a bad
 peer.
 """
@@ -204,7 +204,7 @@ class UnknownNode:
         """Return the reason why the other side closes the connection."""
         while data := await self.reader.read(65536):
             for event in self.session.receive(data, 64):
-                if isinstance(event, Left):
+                if isinstance(event, DisconnectReceived):
                     return event.reason
         return None
 
@@ -714,7 +714,7 @@ def test_a_hello_without_end_is_read_and_thrown_away_until_the_sender_notices() 
     """
 
     async def story(town: Town) -> None:
-        a = await town.node(1, timing=Timing())
+        a = await town.node(1, timing=StageTimeouts())
         own = key(9)
         hello = Hello.of("x" * 2_000_000, [ETH], 0, own.public_key)
         session = Session(Identity(own, hello, (ETH,)), SystemEntropy(), a.key.public_key)
@@ -740,7 +740,7 @@ def test_a_dead_connection_does_not_keep_its_peer_out() -> None:
         again = await UnknownNode.dial(a, 5)
         events = await again.greet()
         assert DisconnectReason.ALREADY_CONNECTED in (
-            [event.reason for event in events if isinstance(event, Left)] or [await again.reason()]
+            [event.reason for event in events if isinstance(event, DisconnectReceived)] or [await again.reason()]
         )
         await until(lambda: a.count == 0)
         assert a.gone() == [(DisconnectReason.TIMEOUT, True)]
@@ -805,7 +805,7 @@ def test_stopping_at_every_stage_of_a_dial(stage: str) -> None:
         if stage == "refused":
             server.close()
         target = Enode(key(50).public_key, "127.0.0.1", port, 0)
-        a = await town.node(1, static=(target,), timing=Timing())
+        a = await town.node(1, static=(target,), timing=StageTimeouts())
         await asyncio.sleep(0.1)
         await a.stop()
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -817,7 +817,7 @@ def test_stopping_at_every_stage_of_a_dial(stage: str) -> None:
 @pytest.mark.parametrize("sent", [0, 1, 100, "auth", "hello"])
 def test_stopping_at_every_stage_of_an_inbound_connection(sent: int | str) -> None:
     async def story(town: Town) -> None:
-        a = await town.node(1, timing=Timing())
+        a = await town.node(1, timing=StageTimeouts())
         unknown_node = await UnknownNode.dial(a)
         if sent == "hello":
             await unknown_node.greet()
@@ -850,17 +850,17 @@ async def _empties(node: Node) -> bool:
     return True
 
 
-def outcome(reason: DisconnectReason, lived: float) -> Outcome:
-    return outcome_of(Ending(reason, False, ""), lived)
+def outcome(reason: DisconnectReason, lived: float) -> DialOutcome:
+    return outcome_of(ConnectionEnd(reason, False, ""), lived)
 
 
 def test_what_an_end_says_about_the_next_attempt() -> None:
-    assert outcome(DisconnectReason.TCP_ERROR, 3.0) is Outcome.LOST, "a line that is cut often is dialled as often"
-    assert outcome(DisconnectReason.TCP_ERROR, 0.1) is Outcome.FAILED
-    assert outcome(DisconnectReason.SUBPROTOCOL, 3.0) is Outcome.FAILED, "another network stays another network"
-    assert outcome(DisconnectReason.SUBPROTOCOL, 40.0) is Outcome.LOST
-    assert outcome(DisconnectReason.TOO_MANY_PEERS, 0.0) is Outcome.FULL
-    assert outcome(DisconnectReason.ALREADY_CONNECTED, 9.0) is Outcome.DUPLICATE
+    assert outcome(DisconnectReason.TCP_ERROR, 3.0) is DialOutcome.LOST, "a line that is cut often is dialled as often"
+    assert outcome(DisconnectReason.TCP_ERROR, 0.1) is DialOutcome.FAILED
+    assert outcome(DisconnectReason.SUBPROTOCOL, 3.0) is DialOutcome.FAILED, "another network stays another network"
+    assert outcome(DisconnectReason.SUBPROTOCOL, 40.0) is DialOutcome.LOST
+    assert outcome(DisconnectReason.TOO_MANY_PEERS, 0.0) is DialOutcome.FULL
+    assert outcome(DisconnectReason.ALREADY_CONNECTED, 9.0) is DialOutcome.DUPLICATE
 
 
 # --- many connections ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
-from ophion.chain.importer import Outcome
+from ophion.chain.importer import ImportOutcome
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import InvalidBlock
 from ophion.native.crypto import keccak256
@@ -113,7 +113,7 @@ def test_block_import_accepts_what_is_permitted(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         core.clock.advance(10)
         imported = await core.core.importer.import_block(decode_block(raw, core.chain.engine))
-        assert imported.outcome is Outcome.HEAD
+        assert imported.outcome is ImportOutcome.HEAD
 
     play(tmp_path / "ruled", story)
 
@@ -162,7 +162,7 @@ def test_a_contract_that_is_too_slow_for_this_machine_condemns_no_block(
             assert raised.value.transient
             assert importer.bad_blocks.get(block.header.hash) is None
         imported = await importer.import_block(block)
-        assert imported.outcome is Outcome.HEAD
+        assert imported.outcome is ImportOutcome.HEAD
 
     play(tmp_path / "ruled", story)
 

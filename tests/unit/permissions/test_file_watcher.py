@@ -12,7 +12,7 @@ import pytest
 
 from ophion.permissions.allow_list import AllowList
 from ophion.permissions.allow_list_file import RulesFile
-from ophion.permissions.file_watcher import RulesWatch
+from ophion.permissions.file_watcher import RulesFileWatcher
 from ophion.permissions.list_requests import ACCOUNTS
 from ophion.permissions.permissions import Permissions
 from ophion.runtime.thread_pools import InlineLane, InlineLanes
@@ -28,7 +28,7 @@ class Story:
         self.write(A)
         self.listed = AllowList(RulesFile(self.path, ACCOUNTS))
         self.turn = asyncio.Lock()
-        self.watch = RulesWatch([self.listed], InlineLane("files"), self.turn)
+        self.watch = RulesFileWatcher([self.listed], InlineLane("files"), self.turn)
         self._caplog = caplog
 
     def write(self, *accounts: bytes) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ophion.pool.blob_store import Blobs
+from ophion.pool.blob_store import BlobStore
 
 
 def test_what_has_waited_longest_goes_first() -> None:
-    blobs = Blobs(max_bytes=250)
+    blobs = BlobStore(max_bytes=250)
     for name in (b"a", b"b", b"c"):
         blobs.put(name, name * 100)
     assert blobs.get(b"a") is None
@@ -15,7 +15,7 @@ def test_what_has_waited_longest_goes_first() -> None:
 
 
 def test_the_blobs_of_what_has_left_go() -> None:
-    blobs = Blobs()
+    blobs = BlobStore()
     blobs.put(b"a", b"1")
     blobs.put(b"b", b"22")
     blobs.keep({b"b"}.__contains__)
@@ -24,7 +24,7 @@ def test_the_blobs_of_what_has_left_go() -> None:
 
 
 def test_what_comes_again_counts_once() -> None:
-    blobs = Blobs()
+    blobs = BlobStore()
     for _ in range(3):
         blobs.put(b"a", b"22")
     assert (len(blobs), blobs.held) == (1, 2)

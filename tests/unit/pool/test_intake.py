@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from ophion.native.transactions import decode_transactions
-from ophion.pool.intake import Arrival, Awaited, Intake
-from ophion.runtime.transaction_decoding import Decoded, InlineDecoding, ThreadDecoding
+from ophion.pool.intake import Arrival, BatchSubmission, PoolIntake
+from ophion.runtime.transaction_decoding import Decoded, InlineTransactionDecoder, ThreadTransactionDecoder
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(20)]
@@ -30,7 +30,7 @@ def test_callers_of_one_loop_turn_are_admitted_together() -> None:
     desk = Desk()
 
     async def story() -> list[int]:
-        intake = Intake(InlineDecoding(), desk.admit)
+        intake = PoolIntake(InlineTransactionDecoder(), desk.admit)
         return await asyncio.gather(*(intake.submit([raw], True) for raw in RAWS))
 
     assert asyncio.run(story()) == [1] * 20
@@ -41,9 +41,9 @@ def test_what_callers_have_decoded_is_admitted_together_too() -> None:
     desk = Desk()
 
     async def story() -> list[int]:
-        intake = Intake(InlineDecoding(), desk.admit)
+        intake = PoolIntake(InlineTransactionDecoder(), desk.admit)
         made = [one for one in decode_transactions(RAWS) if not isinstance(one, str)]
-        arrivals: list[Awaited[int]] = [Awaited([one.raw], True) for one in made]
+        arrivals: list[BatchSubmission[int]] = [BatchSubmission([one.raw], True) for one in made]
         for arrival, one in zip(arrivals, made, strict=True):
             intake.bring_decoded(arrival, one)
         return await asyncio.gather(*arrivals)
@@ -56,8 +56,8 @@ def test_arrivals_keep_their_order_whatever_their_size() -> None:
     desk = Desk()
 
     async def story() -> None:
-        decoding = ThreadDecoding()
-        intake = Intake(decoding, desk.admit)
+        decoding = ThreadTransactionDecoder()
+        intake = PoolIntake(decoding, desk.admit)
         first = intake.submit(RAWS[:12], True)
         later = [intake.submit([raw], True) for raw in RAWS[12:]]
         assert await asyncio.gather(first, *later) == [12, *[1] * 8]
@@ -69,8 +69,8 @@ def test_arrivals_keep_their_order_whatever_their_size() -> None:
 
 def test_earlier_submissions_do_not_wait_for_later_ones() -> None:
     async def story() -> None:
-        decoding = ThreadDecoding()
-        intake = Intake(decoding, Desk().admit)
+        decoding = ThreadTransactionDecoder()
+        intake = PoolIntake(decoding, Desk().admit)
         first = intake.submit(RAWS[:1], True)
         last = intake.submit(RAWS * 500, True)
         await first
@@ -83,8 +83,8 @@ def test_earlier_submissions_do_not_wait_for_later_ones() -> None:
 
 def test_decoding_that_has_ended_is_an_error() -> None:
     async def story() -> None:
-        decoding = ThreadDecoding()
-        intake = Intake(decoding, Desk().admit)
+        decoding = ThreadTransactionDecoder()
+        intake = PoolIntake(decoding, Desk().admit)
         assert await intake.submit(RAWS[:1], True) == 1
         decoding.close()
         with pytest.raises(RuntimeError):
@@ -99,7 +99,7 @@ def test_a_failure_at_the_desk_reaches_all_who_wait() -> None:
         raise OSError("no room")
 
     async def story() -> list[int | BaseException]:
-        intake = Intake(InlineDecoding(), admit)
+        intake = PoolIntake(InlineTransactionDecoder(), admit)
         return await asyncio.gather(*(intake.submit([raw], True) for raw in RAWS[:3]), return_exceptions=True)
 
     answers = asyncio.run(story())
@@ -111,7 +111,7 @@ def test_bytes_that_are_no_transaction_come_with_a_reason() -> None:
     desk = Desk()
 
     async def story() -> None:
-        await Intake(InlineDecoding(), desk.admit).submit([b"\xc0"], False)
+        await PoolIntake(InlineTransactionDecoder(), desk.admit).submit([b"\xc0"], False)
 
     asyncio.run(story())
     assert desk.batches == [["input too short"]]

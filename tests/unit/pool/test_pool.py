@@ -21,7 +21,7 @@ from ophion.native.transactions import Body, decode_transactions
 from ophion.pool.admission import PoolHead
 from ophion.pool.content import PoolContent
 from ophion.pool.events import Added, Admission, Admitted, Dropped, DropReason, Origin, PoolEvent, Rejected
-from ophion.pool.journal import Journal
+from ophion.pool.journal import TransactionJournal
 from ophion.pool.options import PoolConfig
 from ophion.pool.pool import TxPool
 from ophion.primitives.header import HashedHeader, Header
@@ -68,7 +68,7 @@ class Bench:
     world: Callable[..., State]
     config: PoolConfig = field(default_factory=PoolConfig)
     floor: FeeFloor = field(default_factory=FeeFloor)
-    journal: Journal | None = None
+    journal: TransactionJournal | None = None
     accounts: dict[bytes, tuple[int, int]] = field(default_factory=lambda: {key.address: (0, RICH) for key in DEV_KEYS})
 
     def __post_init__(self) -> None:
@@ -358,8 +358,8 @@ def test_local_transactions_survive_a_restart_in_their_order(world: Callable[...
         bench.clock.advance(10)
         await bench.add(legacy_transaction(A, 1))
 
-    told(before, Bench(world, journal=Journal(path)))
-    again = Bench(world, journal=Journal(path))
+    told(before, Bench(world, journal=TransactionJournal(path)))
+    again = Bench(world, journal=TransactionJournal(path))
     assert again.pool.restore() == 3
     assert again.order() == [(0, 0), (1, 0), (0, 1)]
     assert again.pool.statistics().local_count == 3
@@ -373,8 +373,8 @@ def test_a_restart_does_not_bring_back_what_was_mined(world: Callable[..., State
         bench.pool.restore()
         await bench.add(legacy_transaction(A, 0), legacy_transaction(A, 1))
 
-    told(before, Bench(world, journal=Journal(path)))
-    again = Bench(world, journal=Journal(path), accounts={A.address: (1, RICH)})
+    told(before, Bench(world, journal=TransactionJournal(path)))
+    again = Bench(world, journal=TransactionJournal(path), accounts={A.address: (1, RICH)})
     assert again.pool.restore() == 1
     assert again.order() == [(0, 1)]
 
@@ -397,21 +397,21 @@ def test_what_a_restart_refuses_for_now_is_kept_for_the_next(
         local.journal.rewrite(local._live_entries())
         local.journal.close()
 
-    told(before, Bench(world, journal=Journal(path)))
-    told(dear, Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0)))
+    told(before, Bench(world, journal=TransactionJournal(path)))
+    told(dear, Bench(world, journal=TransactionJournal(path), floor=FeeFloor(10**18, 0)))
     caplog.clear()
-    again = Bench(world, journal=Journal(path))
+    again = Bench(world, journal=TransactionJournal(path))
     assert again.pool.restore() == 2
     assert "kept for the next start" not in caplog.text
     # the journal drops transactions that stay below the minimum price for some hours
-    late = Bench(world, journal=Journal(path), floor=FeeFloor(10**18, 0))
+    late = Bench(world, journal=TransactionJournal(path), floor=FeeFloor(10**18, 0))
     late.clock.advance(14 * 3600)
     assert late.pool.restore() == 0
-    assert Bench(world, journal=Journal(path)).pool.restore() == 0
+    assert Bench(world, journal=TransactionJournal(path)).pool.restore() == 0
 
 
 def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tmp_path: Path) -> None:
-    class Full(Journal):
+    class Full(TransactionJournal):
         def append(self, entries: Any) -> None:
             raise StorageError("Cannot write: No space left on device")
 
@@ -424,7 +424,7 @@ def test_what_cannot_be_kept_is_not_acknowledged(world: Callable[..., State], tm
 
 
 def test_a_transaction_that_cannot_be_stored_replaces_none(world: Callable[..., State], tmp_path: Path) -> None:
-    class Filling(Journal):
+    class Filling(TransactionJournal):
         is_full = False
 
         def append(self, data: bytes) -> None:
@@ -469,7 +469,7 @@ def test_clients_that_fill_their_lane_do_not_stop_the_upkeep(
     world: Callable[..., State], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ophion.pool.pool._SYNC_INTERVAL_S", 0.001)
-    journal = Journal(tmp_path / "journal")
+    journal = TransactionJournal(tmp_path / "journal")
 
     async def story(bench: Bench) -> None:
         lanes = ThreadLanes(read_threads=1, read_limit=1)
@@ -494,7 +494,7 @@ def test_clients_that_fill_their_lane_do_not_stop_the_upkeep(
 def test_a_journal_that_cannot_be_written_anew_stays_as_it_is(
     world: Callable[..., State], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Stiff(Journal):
+    class Stiff(TransactionJournal):
         def is_wasteful(self, live_bytes: int) -> bool:
             return True
 
@@ -514,7 +514,7 @@ def test_a_journal_that_cannot_be_written_anew_stays_as_it_is(
 
 def test_the_journal_is_written_anew_when_most_of_it_is_mined(world: Callable[..., State], tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    journal = Journal(path)
+    journal = TransactionJournal(path)
 
     async def story(bench: Bench) -> None:
         bench.pool.restore()
@@ -531,7 +531,7 @@ def test_the_journal_is_written_anew_when_most_of_it_is_mined(world: Callable[..
 def test_a_few_large_transactions_that_wait_do_not_have_the_journal_written_anew(
     world: Callable[..., State], tmp_path: Path
 ) -> None:
-    class Counting(Journal):
+    class Counting(TransactionJournal):
         rewrites = 0
 
         def rewrite(self, entries: Any) -> None:
@@ -571,7 +571,7 @@ def test_the_journal_is_written_anew_also_while_no_block_comes(
         running.cancel()
         await asyncio.wait({running})
 
-    told(story, Bench(world, floor=FeeFloor(0), journal=Journal(path)))
+    told(story, Bench(world, floor=FeeFloor(0), journal=TransactionJournal(path)))
 
 
 def test_upkeep_sweeps_and_closes_the_journal(world: Callable[..., State], tmp_path: Path) -> None:
@@ -585,7 +585,7 @@ def test_upkeep_sweeps_and_closes_the_journal(world: Callable[..., State], tmp_p
         await asyncio.wait({running})
         assert running.cancelled()
 
-    told(story, Bench(world, journal=Journal(tmp_path / "journal")))
+    told(story, Bench(world, journal=TransactionJournal(tmp_path / "journal")))
 
 
 def test_an_unlisted_sender_is_turned_away(world: Callable[..., State]) -> None:

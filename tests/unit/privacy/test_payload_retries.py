@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from ophion.enclave.interface import EnclaveAway
+from ophion.enclave.interface import EnclaveUnreachable
 from ophion.privacy import payload_retries as module
-from ophion.privacy.payload_retries import AT_ONCE, GIVE_UP_S, LONGEST_PAUSE_S, Retries
+from ophion.privacy.payload_retries import AT_ONCE, GIVE_UP_S, LONGEST_PAUSE_S, PayloadRetries
 from ophion.runtime.clock import ManualClock
 from ophion.testing.virtual_loop import run_virtually
 
@@ -26,16 +26,16 @@ class Asked:
     async def look_for(self, keys: list[bytes]) -> list[bytes]:
         self.times.append((asyncio.get_running_loop().time(), keys))
         if self.is_away:
-            raise EnclaveAway("nobody listens")
+            raise EnclaveUnreachable("nobody listens")
         return [key for key in keys if key in self.has]
 
 
-def played(story: Callable[[Asked, Retries], object], seconds: float) -> tuple[Asked, Retries]:
+def played(story: Callable[[Asked, PayloadRetries], object], seconds: float) -> tuple[Asked, PayloadRetries]:
     """Return the requests made within some time after a scenario began."""
     asked = Asked()
 
-    async def main() -> Retries:
-        retries = Retries(asked.look_for)
+    async def main() -> PayloadRetries:
+        retries = PayloadRetries(asked.look_for)
         task = asyncio.create_task(retries.run())
         await asyncio.sleep(0)
         story(asked, retries)
@@ -57,7 +57,7 @@ def test_pauses_grow_and_it_is_given_up_after_a_day() -> None:
 
 
 def test_what_turned_up_is_not_asked_for_again() -> None:
-    def story(asked: Asked, retries: Retries) -> None:
+    def story(asked: Asked, retries: PayloadRetries) -> None:
         retries.missed([b"one", b"two", b"one"])
         asyncio.get_running_loop().call_later(10, lambda: asked.has.add(b"one"))
 
@@ -68,12 +68,12 @@ def test_what_turned_up_is_not_asked_for_again() -> None:
 
 
 def test_an_enclave_that_is_back_is_asked_at_once() -> None:
-    def story(asked: Asked, retries: Retries) -> None:
+    def story(asked: Asked, retries: PayloadRetries) -> None:
         asked.is_away = True
         retries.missed([b"one"])
         asyncio.get_running_loop().call_later(1000, back, asked, retries)
 
-    def back(asked: Asked, retries: Retries) -> None:
+    def back(asked: Asked, retries: PayloadRetries) -> None:
         asked.is_away = False
         retries.retry_now()
 
@@ -85,7 +85,7 @@ def test_so_many_are_remembered_and_so_many_asked_for_at_once(monkeypatch: pytes
     monkeypatch.setattr(module, "MAX_REMEMBERED", 1000)
     keys = [number.to_bytes(32, "big") for number in range(5000)]
 
-    def story(_: Asked, retries: Retries) -> None:
+    def story(_: Asked, retries: PayloadRetries) -> None:
         for at in range(0, 5000, 100):
             retries.missed(keys[at : at + 100])
 

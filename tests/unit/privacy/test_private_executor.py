@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ophion.chain.events import ChainBlock
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import Received
+from ophion.enclave.interface import OpenedPayload
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import private_contract_address
 from ophion.native.store import open_store
@@ -83,7 +83,7 @@ def test_a_payload_that_comes_while_its_block_is_followed_is_executed(tmp_path: 
         enclave, store = private.privacy.enclave, private.node.chain.store
         look = enclave.receive_many
 
-        async def look_too_early(keys: Sequence[bytes]) -> list[Received | None]:
+        async def look_too_early(keys: Sequence[bytes]) -> list[OpenedPayload | None]:
             found = await look(keys)
             if store.row("payloads", key) is None:
                 store.write_rows([("payloads", key, record)])
@@ -259,7 +259,7 @@ def test_a_payload_that_an_enclave_outside_gets_while_its_block_is_followed_is_e
         enclave, executor = private.privacy.enclave, private.privacy.executor
         look, write, looks = enclave.receive_many, executor._lanes.write.run, list[int]()
 
-        async def look_too_early(keys: Sequence[bytes]) -> list[Received | None]:
+        async def look_too_early(keys: Sequence[bytes]) -> list[OpenedPayload | None]:
             looks.append(len(keys))
             return [None] * len(keys) if len(looks) == 1 else await look(keys)
 

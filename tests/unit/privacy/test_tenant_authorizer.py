@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import DeliveryMode
-from ophion.enclave.payload_exchange import Kind, Label, Parcel
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
 from ophion.native.privacy import private_contract_address
 from ophion.privacy.tenant_authorizer import NO_KEY, NOT_A_MEMBER
 from ophion.rpc.methods import all_methods
 from ophion.rpc.schema.registry import WEBSOCKET
 from ophion.runtime.principal import TENANT
-from ophion.testing.enclaves import Member
+from ophion.testing.enclaves import EnclaveMember
 from ophion.testing.private_transactions import add_members, remove_member, text
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
@@ -229,7 +229,7 @@ def test_a_copy_of_every_payload_gives_no_tenant_the_group(tmp_path: Path) -> No
     """
     with open_private(tmp_path, TENANTS, keys=2) as private:
         as_tenant(FROM)
-        sender = Member(tmp_path / "sender", 1)
+        sender = EnclaveMember(tmp_path / "sender", 1)
         sender.close()
         sender.open(EnclaveSettings(DeliveryMode.QUEUE, (FROM,)))
         group = legacy_id([sender.key])
@@ -237,10 +237,10 @@ def test_a_copy_of_every_payload_gives_no_tenant_the_group(tmp_path: Path) -> No
 
         async def sent() -> bytes:
             key = await sender.enclave.send(raw, sender.key, [sender.key])
-            label = Label(Kind.PAYLOAD, key)
+            label = RecordLabel(RecordKind.PAYLOAD, key)
             body = sender.enclave.load(label)
             assert body is not None
-            assert await private.enclave.take([Parcel(label, body)], frozenset({sender.key})) == [None]
+            assert await private.enclave.take([EnclaveRecord(label, body)], frozenset({sender.key})) == [None]
             return key
 
         key = private.run(sent())

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ophion.chain.block import decode_block
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, extra_data
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import ExtraForm
 from ophion.consensus.bft.message_factory import KeyMessageFactory
@@ -583,7 +583,7 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
     )
     clock = ManualClock()
 
-    profiles: list[Profile] = []
+    profiles: list[WireProfile] = []
 
     async def story() -> None:
         driver = driver_of(node)
@@ -600,7 +600,7 @@ def test_q_09_a_network_moves_from_ibft2_to_qbft(tmp_path: Path) -> None:
             await asyncio.sleep(7.5)
         assert [header.timestamp - START for header in blocks(node)] == [2, 4, 5, 6, 7]
         assert driver._protocol.name == "qbft"
-        assert profiles[1:] == [Profile.BAL] * 4
+        assert profiles[1:] == [WireProfile.BAL] * 4
 
     with open_network(tmp_path, genesis, KEYS[:1], clock) as (node,):
         run_virtually(story(), clock)

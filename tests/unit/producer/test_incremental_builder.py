@@ -43,7 +43,9 @@ def grown(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     finish = incremental_builder.IncrementalBuilder.finish
 
-    async def noted(self: incremental_builder.IncrementalBuilder, *arguments: Any) -> incremental_builder.Filled | None:
+    async def noted(
+        self: incremental_builder.IncrementalBuilder, *arguments: Any
+    ) -> incremental_builder.FilledBlock | None:
         filled = await finish(self, *arguments)
         seen.append(filled is not None)
         return filled

@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 
-from ophion.consensus.bft.client_profiles import ProfileChoice
+from ophion.consensus.bft.client_profiles import WireProfileChoice
 from ophion.consensus.bft_header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
@@ -28,9 +28,9 @@ def test_a_length_of_nothing_is_refused() -> None:
 
 
 def test_the_wire_profile_is_chosen_or_left_to_the_peers() -> None:
-    assert ConsensusConfig().wire_profile is ProfileChoice.AUTO
+    assert ConsensusConfig().wire_profile is WireProfileChoice.AUTO
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}
-    for choice in ProfileChoice:
+    for choice in WireProfileChoice:
         loaded = load(NodeConfig, [read_flag(f"--bft-wire-profile={choice.value}", deque(), options)])
         assert loaded.config.consensus.wire_profile is choice
     with pytest.raises(ConfigError, match="--bft-wire-profile"):

@@ -15,7 +15,7 @@ from ophion.consensus.validator_votes import LocalProposals
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
 from ophion.producer.clique_sealer import CliqueSealer
-from ophion.producer.shared_seals import MAX_SHARED_BLOCK_BYTES, Claim, SharedSeals
+from ophion.producer.shared_seals import MAX_SHARED_BLOCK_BYTES, SealClaim, SharedSeals
 from ophion.producer.shared_votes import VotesUnavailable
 from ophion.runtime.clock import ManualClock
 from ophion.testing.node_core import TestCore
@@ -176,12 +176,12 @@ def test_large_blocks_are_claimed_but_not_stored() -> None:
     async def story() -> None:
         store = Store()
         seals = SharedSeals(SealStore(store, b"a" * 20))
-        assert (await seals.claim(5, b"\1" * 32, bytes(MAX_SHARED_BLOCK_BYTES + 1))).claim is Claim.OURS
+        assert (await seals.claim(5, b"\1" * 32, bytes(MAX_SHARED_BLOCK_BYTES + 1))).claim is SealClaim.OURS
         assert await seals.claimed_block() is None
         answer = await seals.claim(5, b"\2" * 32, b"block")
-        assert (answer.claim, answer.digest) == (Claim.PARTNER, b"\1" * 32)
-        assert (await seals.claim(4, b"\2" * 32, b"block")).claim is Claim.BEHIND
-        assert (await seals.claim(6, b"\2" * 32, b"block")).claim is Claim.OURS
+        assert (answer.claim, answer.digest) == (SealClaim.PARTNER, b"\1" * 32)
+        assert (await seals.claim(4, b"\2" * 32, b"block")).claim is SealClaim.BEHIND
+        assert (await seals.claim(6, b"\2" * 32, b"block")).claim is SealClaim.OURS
         assert await seals.claimed_block() == b"block"
         seals.close()
 

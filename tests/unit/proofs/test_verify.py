@@ -15,7 +15,7 @@ from ophion.primitives.header import Header
 from ophion.primitives.types import EMPTY_CODE_HASH
 from ophion.proofs.builder import account_bundle
 from ophion.proofs.bundle import ProofBundle
-from ophion.proofs.trust_anchor import Trust, read_trust
+from ophion.proofs.trust_anchor import TrustAnchor, read_trust
 from ophion.proofs.verify import verify_bundle
 from ophion.testing.bft_chain import KEYS
 from tests.unit.proofs.chains import EPOCH, genesis_text, imported
@@ -30,14 +30,16 @@ CHANGES = 1000
 MISSING = b"\x99" * 20
 
 
-def statement(bundle: ProofBundle, text: str, trust: Trust, checkpoint: dict[str, object] | None = None) -> object:
+def statement(
+    bundle: ProofBundle, text: str, trust: TrustAnchor, checkpoint: dict[str, object] | None = None
+) -> object:
     """Verify with Ophion and with the standalone verifier. Both must make the same statement."""
     found = verify_bundle(ProofBundle.decode(bundle.encode()), trust).as_object()
     assert verify(bundle.encode(), json.loads(text), checkpoint) == found
     return found
 
 
-def refused(bundle: ProofBundle, text: str, trust: Trust, problem: str) -> None:
+def refused(bundle: ProofBundle, text: str, trust: TrustAnchor, problem: str) -> None:
     with pytest.raises(ProofError, match=problem):
         verify_bundle(bundle, trust)
     with pytest.raises(Refused):

@@ -9,7 +9,7 @@ import pytest
 
 from ophion.quickstart.command_lines import node_options, shown
 from ophion.quickstart.plan import Consensus, NetworkPlan
-from ophion.quickstart.ports import Layout, NodePorts
+from ophion.quickstart.ports import NetworkPorts, NodePorts
 from ophion.runtime.options import warnings_of
 from tests.unit.node.command_line import loaded
 
@@ -20,7 +20,7 @@ PORTS = NodePorts(1, 2, 3, 4, 5)
 @pytest.mark.parametrize("has_permissions", [False, True])
 def test_every_option_is_known_and_has_an_effect(consensus: Consensus, has_permissions: bool) -> None:
     plan = NetworkPlan(consensus, 1, 1, None, True, has_permissions)
-    layout = Layout({node.name: PORTS for node in plan.nodes}, 6, {})
+    layout = NetworkPorts({node.name: PORTS for node in plan.nodes}, 6, {})
     for node in plan.nodes:
         words = shlex.split(shown(node_options(plan, layout, node, Path("a b"))))
         assert words[0] == "ophion"

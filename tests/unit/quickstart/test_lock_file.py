@@ -7,30 +7,32 @@ import os
 import threading
 from pathlib import Path
 
-from ophion.quickstart.lock_file import NAME, Lock, Running, holder
+from ophion.quickstart.lock_file import NAME, NetworkLock, RunningNetwork, holder
 
 
 def test_one_holds_it_and_others_see_who(tmp_path: Path) -> None:
     assert holder(tmp_path) is None
-    lock = Lock.take(tmp_path)
+    lock = NetworkLock.take(tmp_path)
     assert lock is not None
     with lock:
-        assert Lock.take(tmp_path) is None
-        assert holder(tmp_path) == Running(os.getpid())
-        long = Running(os.getpid(), "127.0.0.1:8080", True, {f"validator{number}": number for number in range(9)})
+        assert NetworkLock.take(tmp_path) is None
+        assert holder(tmp_path) == RunningNetwork(os.getpid())
+        long = RunningNetwork(
+            os.getpid(), "127.0.0.1:8080", True, {f"validator{number}": number for number in range(9)}
+        )
         lock.write(long)
         assert holder(tmp_path) == long
-        short = Running(os.getpid(), "a:1")
+        short = RunningNetwork(os.getpid(), "a:1")
         lock.write(short)
         assert holder(tmp_path) == short
     assert holder(tmp_path) is None
 
 
 def test_a_text_that_is_none_of_ours_does_no_harm(tmp_path: Path) -> None:
-    with Lock.take(tmp_path) as lock:  # type: ignore[union-attr]
+    with NetworkLock.take(tmp_path) as lock:  # type: ignore[union-attr]
         assert lock is not None
         (tmp_path / "lock").write_text("what?")
-        assert holder(tmp_path) == Running(0)
+        assert holder(tmp_path) == RunningNetwork(0)
 
 
 def test_a_reader_does_not_block_the_lock(tmp_path: Path) -> None:
@@ -41,7 +43,7 @@ def test_a_reader_does_not_block_the_lock(tmp_path: Path) -> None:
     looking = os.open(tmp_path / NAME, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
     threading.Timer(0.05, os.close, (looking,)).start()
-    lock = Lock.take(tmp_path)
+    lock = NetworkLock.take(tmp_path)
     assert lock is not None
-    assert Lock.take(tmp_path) is None
+    assert NetworkLock.take(tmp_path) is None
     lock.release()

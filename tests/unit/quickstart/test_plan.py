@@ -9,15 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.errors import CommandError
-from ophion.quickstart.plan import Consensus, NetworkPlan, Role
+from ophion.quickstart.plan import Consensus, NetworkPlan, PlannedRole
 
 PLAN = NetworkPlan(Consensus.QBFT, 4, 2, None, False, False)
 
 
 def test_four_validators_and_a_node_for_clients() -> None:
     assert [(node.name, node.role) for node in PLAN.nodes] == [
-        ("rpcnode", Role.RPC),
-        *((f"validator{number}", Role.VALIDATOR) for number in (1, 2, 3, 4)),
+        ("rpcnode", PlannedRole.RPC),
+        *((f"validator{number}", PlannedRole.VALIDATOR) for number in (1, 2, 3, 4)),
     ]
     assert [node.name for node in replace(PLAN, consensus=Consensus.DEV, validators=1).nodes] == [
         "rpcnode",

@@ -10,7 +10,7 @@ from msgspec.structs import astuple, replace
 
 from ophion.errors import CommandError
 from ophion.quickstart.plan import Consensus, NetworkPlan
-from ophion.quickstart.ports import Claims, Layout, NodePorts, lay_out, spare_port
+from ophion.quickstart.ports import NetworkPorts, NodePorts, PortClaims, lay_out, spare_port
 
 PLAN = NetworkPlan(Consensus.QBFT, 2, 2, None, False, False)
 TABLE = {3000, 8080, 8545, 8546, 8547, 9090, 9545, 9551, 9552, 21001, 21002, 22001, 22002, 23001, 23002}
@@ -56,44 +56,44 @@ def test_free_ports_are_not_ephemeral_ports() -> None:
         lay_out(PLAN, (), lambda port: False)
 
 
-def _all(layout: Layout) -> list[int]:
+def _all(layout: NetworkPorts) -> list[int]:
     nodes = (astuple(node) for node in layout.nodes.values())
     return [layout.proxy, *layout.tools.values(), *(port for node in nodes for port in node)]
 
 
 def test_two_that_start_at_the_same_moment_get_different_ports() -> None:
     """The second start gets other ports, although no process uses the ports of the first start yet."""
-    with Claims() as first, Claims() as second:
+    with PortClaims() as first, PortClaims() as second:
         one, other = lay_out(PLAN, ("grafana",), first.take), lay_out(PLAN, ("grafana",), second.take)
         assert set(_all(one)).isdisjoint(_all(other))
 
 
 def test_a_port_is_claimed_until_its_network_ends() -> None:
-    with Claims() as first:
+    with PortClaims() as first:
         port = lay_out(replace(PLAN, port=0), (), first.take).proxy
-        with Claims() as second, pytest.raises(CommandError, match=f"Port {port} is in use"):
+        with PortClaims() as second, pytest.raises(CommandError, match=f"Port {port} is in use"):
             lay_out(replace(PLAN, port=port), (), second.take)
-    with Claims() as third:
+    with PortClaims() as third:
         assert lay_out(replace(PLAN, port=port), (), third.take).proxy == port
 
 
 def test_a_port_that_was_asked_for_is_not_replaced() -> None:
-    with Claims() as claims:
+    with PortClaims() as claims:
         port = spare_port(claims.take)
     plan = NetworkPlan(Consensus.QBFT, 1, 2, port, False, False)
     taken = pytest.raises(CommandError, match=f"Port {port} is in use")
-    with socket.create_server(("127.0.0.1", port)), Claims() as claims, taken:
+    with socket.create_server(("127.0.0.1", port)), PortClaims() as claims, taken:
         lay_out(plan, (), claims.take)
-    with Claims() as claims:
+    with PortClaims() as claims:
         assert lay_out(plan, (), claims.take).proxy == port
 
 
 def test_a_network_that_is_resumed_has_the_ports_it_had(tmp_path: Path) -> None:
     file = tmp_path / "ports.json"
-    assert Layout.read(file) is None
+    assert NetworkPorts.read(file) is None
     first = lay_out(replace(PLAN, port=0), ("grafana",), lambda port: port not in (8545, 3000))
     file.write_text(first.text())
-    last = Layout.read(file)
+    last = NetworkPorts.read(file)
     assert last == first
     assert lay_out(replace(PLAN, port=0), ("grafana",), everything, last) == first
     # a resumed network replaces only ports that are in use, and a newly installed tool gets its default port
@@ -114,4 +114,4 @@ def test_a_file_of_ports_that_is_none_of_ours_is_named(tmp_path: Path, text: str
     file = tmp_path / "ports.json"
     file.write_text(text)
     with pytest.raises(CommandError, match="is not a valid list of ports"):
-        Layout.read(file)
+        NetworkPorts.read(file)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.gateway.backends import Place, Site
+from ophion.gateway.backends import BackendNetwork, ServiceAddress
 from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.report import addresses, begins, enclaves, is_up, paragraphs
 
@@ -24,7 +24,7 @@ def test_an_installed_tool_that_is_not_running_is_reported(tmp_path: Path, monke
     program.touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        site = Site("net", "qbft", (), {"prometheus": Place("127.0.0.1", listener.getsockname()[1])})
+        site = BackendNetwork("net", "qbft", (), {"prometheus": ServiceAddress("127.0.0.1", listener.getsockname()[1])})
         *_, prometheus, grafana = addresses("127.0.0.1:8080", site, tmp_path)
         assert prometheus.endswith(" : http://127.0.0.1:8080/prometheus/graph")
         assert " : not installed; " in grafana

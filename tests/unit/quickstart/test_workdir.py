@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CommandError
-from ophion.gateway.backends import ServiceKind, Site
+from ophion.gateway.backends import BackendNetwork, ServiceKind
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
 from ophion.quickstart.monitoring import commands
 from ophion.quickstart.plan import Consensus, NetworkPlan
-from ophion.quickstart.ports import Layout, NodePorts
+from ophion.quickstart.ports import NetworkPorts, NodePorts
 from ophion.quickstart.workdir import PLAN as PLAN_FILE
 from ophion.quickstart.workdir import UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 
 PLAN = NetworkPlan(Consensus.QBFT, 2, 2, None, False, True)
-LAYOUT = Layout({node.name: NodePorts(1 + index, 2, 3, 4, 5) for index, node in enumerate(PLAN.nodes)}, 6, {})
+LAYOUT = NetworkPorts({node.name: NodePorts(1 + index, 2, 3, 4, 5) for index, node in enumerate(PLAN.nodes)}, 6, {})
 
 
 def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
     assert [one.tcp_port for one in others] == [1, 3]
     rules = tomllib.loads((tmp_path / "validator1" / DEFAULT_FILE).read_text())
     assert len(rules["nodes-allowlist"]) == 3
-    site = Site.read(tmp_path / "site.json")
+    site = BackendNetwork.read(tmp_path / "site.json")
     assert [(node.name, node.role, node.places[ServiceKind.JSON_RPC].port) for node in site.nodes] == [
         ("rpcnode", "rpc", 2),
         ("validator1", "validator", 2),
@@ -54,7 +54,7 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
 
 
 def test_tools_are_started_as_they_are_typed() -> None:
-    layout = Layout({}, 6, {"prometheus": 9090, "grafana": 3000})
+    layout = NetworkPorts({}, 6, {"prometheus": 9090, "grafana": 3000})
     words = {tool: shlex.split(line) for tool, line in commands(Path("/a place"), layout).items()}
     assert words["prometheus"][:2] == ["prometheus", "--config.file=/a place/monitoring/prometheus.yml"]
     assert words["grafana"] == ["grafana", "server", "--config=/a place/monitoring/grafana.ini"]
@@ -172,7 +172,7 @@ def test_nodes_added_by_the_operator_stay_when_ports_change(tmp_path: Path) -> N
     permitted = tomllib.loads(rules.read_text())["nodes-allowlist"]
     rules.write_text(f"nodes-allowlist = {json.dumps([added, *permitted])}  # a fifth one")
     (tmp_path / "validator1" / "static-nodes.json").write_text("{")
-    moved = Layout({name: NodePorts(101 + place, 2, 3, 4, 5) for place, name in enumerate(LAYOUT.nodes)}, 6, {})
+    moved = NetworkPorts({name: NodePorts(101 + place, 2, 3, 4, 5) for place, name in enumerate(LAYOUT.nodes)}, 6, {})
     for layout in (moved, moved):
         work.write_files(layout)
         assert [Enode.parse(url).tcp_port for url in json.loads(static.read_text())] == [102, 103, 7]

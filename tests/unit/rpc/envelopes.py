@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.transport.replies import Complete, Pending, Reply
+from ophion.rpc.transport.replies import Complete, PendingReply, Reply
 from ophion.rpc.transport.streaming import StreamedAnswer
 from tests.unit.rpc.wire import Context, dispatcher
 
@@ -26,7 +26,7 @@ def ask(body: bytes | dict[str, Any] | list[Any], **limits: Any) -> tuple[int, A
 
     async def main(dispatch: Dispatcher, context: Context) -> tuple[int, Any]:
         reply = dispatch.handle(body if isinstance(body, bytes) else json.dumps(body).encode())
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             done: asyncio.Future[Complete] = asyncio.get_running_loop().create_future()
             reply.deliver = done.set_result
             reply = await done
@@ -37,7 +37,7 @@ def ask(body: bytes | dict[str, Any] | list[Any], **limits: Any) -> tuple[int, A
 
 
 def read(reply: Reply) -> tuple[int, Any]:
-    assert not isinstance(reply, Pending | StreamedAnswer)
+    assert not isinstance(reply, PendingReply | StreamedAnswer)
     text = reply if isinstance(reply, bytes) else reply.join()
     return (200 if isinstance(reply, bytes) else reply.status), (json.loads(text) if text else None)
 

@@ -28,7 +28,7 @@ from ophion.rpc.services.context import Endpoint, NodeInfo, RpcContext, RpcLimit
 from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
-from ophion.rpc.transport.replies import Answer, Pending
+from ophion.rpc.transport.replies import Answer, PendingReply
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
 from ophion.runtime.clock import SystemClock, SystemEntropy
 from ophion.runtime.supervisor import Service
@@ -144,7 +144,7 @@ class Interface:
 
         async def main() -> Any:
             reply = (dispatcher or self.dispatcher).handle(body, caller)
-            if isinstance(reply, Pending):
+            if isinstance(reply, PendingReply):
                 waiting: asyncio.Future[bytes | Answer | StreamedAnswer] = self.loop.create_future()
                 reply.deliver = waiting.set_result
                 reply = await asyncio.wait_for(waiting, 60)

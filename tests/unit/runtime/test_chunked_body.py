@@ -20,7 +20,7 @@ from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.rpc.transport.origins import OriginList
-from ophion.runtime.chunked_body import PORTION_BYTES, Portions, Whole
+from ophion.runtime.chunked_body import PORTION_BYTES, EncryptedReplyPieces, ReplyPieces
 from ophion.runtime.fair_scheduler import FairScheduler
 from tests.unit.rpc.tls.test_certificates import identity, pem_file
 
@@ -40,7 +40,7 @@ def use_up(scheduler: FairScheduler) -> None:
 def test_a_portion_waits_for_time_in_the_turn() -> None:
     async def main() -> None:
         scheduler = FairScheduler(turn_s=0.0)
-        portions = Portions([bytes(100_000), b"x"], scheduler)
+        portions = EncryptedReplyPieces([bytes(100_000), b"x"], scheduler)
         first = asyncio.ensure_future(portions.next())
         use_up(scheduler)
         await asyncio.sleep(0)
@@ -54,7 +54,7 @@ def test_a_portion_waits_for_time_in_the_turn() -> None:
 def test_portions_have_their_share_of_a_turn_and_no_more() -> None:
     async def main() -> None:
         scheduler = FairScheduler(turn_s=0.0)
-        crowd = [Portions([bytes(1000)], scheduler) for _ in range(100)]
+        crowd = [EncryptedReplyPieces([bytes(1000)], scheduler) for _ in range(100)]
         pieces = [asyncio.ensure_future(one.next()) for one in crowd]
         use_up(scheduler)
         counts = [0]
@@ -69,7 +69,7 @@ def test_portions_have_their_share_of_a_turn_and_no_more() -> None:
 def test_who_has_gone_is_not_waited_for() -> None:
     async def main() -> None:
         scheduler = FairScheduler(turn_s=0.0)
-        portions = Portions([bytes(100_000)], scheduler)
+        portions = EncryptedReplyPieces([bytes(100_000)], scheduler)
         piece = asyncio.ensure_future(portions.next())
         asyncio.get_running_loop().call_soon(piece.cancel)
         use_up(scheduler)
@@ -141,7 +141,7 @@ def test_what_a_client_does_not_take_is_not_encrypted(run: Callable[[Awaitable[N
 
 def test_nothing_is_left_of_a_whole_that_was_handed_out() -> None:
     async def main() -> None:
-        whole = Whole([b"ab", b"cdef"], 4)
+        whole = ReplyPieces([b"ab", b"cdef"], 4)
         assert [await whole.next(), await whole.next(), await whole.next()] == [b"abcd", b"ef", None]
         assert whole.weight == 0
 

@@ -6,7 +6,7 @@ import asyncio
 from time import perf_counter, sleep, thread_time
 
 from ophion.runtime.block_priority import BlockPriority
-from ophion.runtime.fair_scheduler import FairScheduler, Share
+from ophion.runtime.fair_scheduler import FairScheduler, LoopShare
 
 
 class Worker:
@@ -21,7 +21,7 @@ class Worker:
         seconds: float = 0.0,
         in_line: bool = False,
     ) -> None:
-        self.share = Share()
+        self.share = LoopShare()
         self._turns = scheduler
         self._log = log
         self._name = name
@@ -86,7 +86,7 @@ def test_an_ordinary_request_overtakes_many_busy_connections() -> None:
 
 
 def test_recorded_use_decays() -> None:
-    share = Share()
+    share = LoopShare()
     share.note(0.05, perf_counter() - 10)
     assert share.rank(100) == 1.0 + 100 * 1e-12, "a look again"
     share.note(0.0, perf_counter())
@@ -97,7 +97,7 @@ def test_recorded_use_decays() -> None:
 
 def test_time_without_a_processor_is_not_charged() -> None:
     async def main() -> None:
-        scheduler, share = FairScheduler(), Share()
+        scheduler, share = FairScheduler(), LoopShare()
         begun = perf_counter()
         sleep(0.05)  # noqa: ASYNC251  # the sleep uses no processor time
         scheduler.end(begun, share)

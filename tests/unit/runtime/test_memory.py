@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from ophion.native.memory import give_back
-from ophion.runtime.memory import Trimming, collect, resident_bytes
+from ophion.runtime.memory import MemoryTrimmer, collect, resident_bytes
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a process occupies")
 
@@ -89,7 +89,7 @@ def test_a_process_that_has_grown_becomes_small_again() -> None:
             self.load = bytes(60_000)
 
     async def main() -> None:
-        trimming = asyncio.create_task(Trimming(0.01).run(lambda: None))
+        trimming = asyncio.create_task(MemoryTrimmer(0.01).run(lambda: None))
         await asyncio.sleep(0.02)
         knots = [Knot() for _ in range(2000)]
         full = resident_bytes()

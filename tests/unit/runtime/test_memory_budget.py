@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.runtime.memory_budget import LITTLE, WORTH_NOTING, Budget
+from ophion.runtime.memory_budget import LITTLE, WORTH_NOTING, MemoryBudget
 
 MUCH = 2 * LITTLE
 
@@ -25,7 +25,7 @@ def gone(*clients: Client) -> list[bool]:
 
 
 def test_the_oldest_of_the_large_holders_is_evicted_first() -> None:
-    budget, clients = Budget(3 * MUCH), [Client() for _ in range(5)]
+    budget, clients = MemoryBudget(3 * MUCH), [Client() for _ in range(5)]
     for client in clients[:3]:
         budget.note(client, MUCH)
     budget.note(clients[0], MUCH + 1)
@@ -36,7 +36,7 @@ def test_the_oldest_of_the_large_holders_is_evicted_first() -> None:
 
 
 def test_little_and_trusted_holders_go_last() -> None:
-    budget = Budget(4 * MUCH)
+    budget = MemoryBudget(4 * MUCH)
     little, unknown_client, known, newcomer = (Client() for _ in range(4))
     budget.note(little, LITTLE, is_trusted=False)
     budget.note(known, MUCH)
@@ -53,7 +53,7 @@ def test_little_and_trusted_holders_go_last() -> None:
 
 
 def test_a_few_bytes_are_not_worth_noting_and_settle_what_was() -> None:
-    budget, client = Budget(MUCH), Client()
+    budget, client = MemoryBudget(MUCH), Client()
     assert not budget.report_memory(client, WORTH_NOTING)
     assert budget.held == 0
     assert budget.report_memory(client, WORTH_NOTING + 1)
@@ -65,7 +65,7 @@ def test_a_few_bytes_are_not_worth_noting_and_settle_what_was() -> None:
 
 
 def test_a_client_that_holds_nothing_is_forgotten() -> None:
-    budget, first, second = Budget(MUCH), Client(), Client()
+    budget, first, second = MemoryBudget(MUCH), Client(), Client()
     budget.note(first, MUCH)
     budget.settle(first)
     budget.settle(first)
@@ -77,7 +77,7 @@ def test_a_client_that_holds_nothing_is_forgotten() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4 * LITTLE), st.booleans()), max_size=80))
 def test_the_sum_is_right_and_never_beyond_the_most(steps: list[tuple[int, int, bool]]) -> None:
-    budget, clients, sizes = Budget(4 * LITTLE), [Client() for _ in range(10)], dict[Client, int]()
+    budget, clients, sizes = MemoryBudget(4 * LITTLE), [Client() for _ in range(10)], dict[Client, int]()
     for number, size, is_trusted in steps:
         client = clients[number]
         if client.is_gone:

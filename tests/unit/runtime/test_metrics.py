@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.runtime.metrics import Category, Durations, MetricsRegistry
+from ophion.runtime.metrics import Category, DurationHistogram, MetricsRegistry
 
 EVERYTHING = frozenset(Category)
 
@@ -101,7 +101,7 @@ def test_a_timer_that_never_ran_is_not_shown() -> None:
 
 
 def test_one_timed_duration_stands_for_those_that_were_only_counted() -> None:
-    durations = Durations()
+    durations = DurationHistogram()
     assert durations.untimed == 0, "the first is timed"
     durations.sample(0.00001)
     assert (sum(durations.counts), durations.total) == (1, 0.00001)
@@ -116,7 +116,7 @@ def test_one_timed_duration_stands_for_those_that_were_only_counted() -> None:
 
 
 def test_what_takes_long_is_timed_every_time() -> None:
-    durations = Durations()
+    durations = DurationHistogram()
     for _ in range(3):
         durations.sample(0.001)
         assert durations.untimed == 0

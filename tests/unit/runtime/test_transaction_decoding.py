@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from ophion.runtime.block_priority import BlockPriority
-from ophion.runtime.transaction_decoding import Decoding, InlineDecoding, ThreadDecoding
+from ophion.runtime.transaction_decoding import InlineTransactionDecoder, ThreadTransactionDecoder, TransactionDecoder
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 RAWS = [legacy_transaction(DEV_KEYS[0], nonce) for nonce in range(3)]
 
 
-@pytest.mark.parametrize("kind", [ThreadDecoding, InlineDecoding])
-def test_results_are_in_the_order_of_submission(kind: type[Decoding]) -> None:
+@pytest.mark.parametrize("kind", [ThreadTransactionDecoder, InlineTransactionDecoder])
+def test_results_are_in_the_order_of_submission(kind: type[TransactionDecoder]) -> None:
     async def story() -> list[int]:
         decoding, numbers, ready = kind(), [], asyncio.Event()
 
@@ -36,7 +36,7 @@ def test_results_are_in_the_order_of_submission(kind: type[Decoding]) -> None:
 
 
 def test_it_serves_one_loop_after_another() -> None:
-    decoding = ThreadDecoding()
+    decoding = ThreadTransactionDecoder()
 
     async def story() -> str:
         found: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -49,7 +49,7 @@ def test_it_serves_one_loop_after_another() -> None:
 
 
 def test_submissions_of_an_ended_loop_do_not_block_others() -> None:
-    decoding = ThreadDecoding()
+    decoding = ThreadTransactionDecoder()
 
     async def leave() -> None:
         decoding.listen(lambda: None)
@@ -79,7 +79,7 @@ def test_submissions_of_an_ended_loop_do_not_block_others() -> None:
 @pytest.mark.parametrize("others", [0, 1, 5, 30])
 def test_a_single_submission_does_not_wait_for_others(others: int) -> None:
     async def story() -> int:
-        decoding, seen, done = ThreadDecoding(), [], asyncio.Event()
+        decoding, seen, done = ThreadTransactionDecoder(), [], asyncio.Event()
 
         def collect() -> None:
             seen.extend(decoding.collect()[0])
@@ -98,12 +98,12 @@ def test_a_single_submission_does_not_wait_for_others(others: int) -> None:
 
 
 def test_it_can_be_closed_before_and_after_its_loop() -> None:
-    ThreadDecoding().close()
+    ThreadTransactionDecoder().close()
 
-    async def submit(decoding: ThreadDecoding) -> None:
+    async def submit(decoding: ThreadTransactionDecoder) -> None:
         decoding.submit(1, RAWS)
 
-    decoding = ThreadDecoding()
+    decoding = ThreadTransactionDecoder()
     with pytest.raises(RuntimeError):
         asyncio.run(submit(decoding))  # `submit` fails before `listen` is called
     decoding.listen(lambda: None)
@@ -116,7 +116,7 @@ def test_it_can_be_closed_before_and_after_its_loop() -> None:
 def test_few_are_collected_at_a_time_and_none_during_block_priority() -> None:
     async def story() -> list[int]:
         block_priority, sizes, waited = BlockPriority(1e6), list[int](), list[bool]()
-        decoding, ready = ThreadDecoding(block_priority), asyncio.Event()
+        decoding, ready = ThreadTransactionDecoder(block_priority), asyncio.Event()
 
         def collect() -> None:
             if not waited:
@@ -143,7 +143,7 @@ def test_few_are_collected_at_a_time_and_none_during_block_priority() -> None:
 
 def test_an_eager_decoder_decodes_a_single_transaction_without_its_thread() -> None:
     async def story() -> list[int]:
-        decoding, numbers, ready = ThreadDecoding(), [], asyncio.Event()
+        decoding, numbers, ready = ThreadTransactionDecoder(), [], asyncio.Event()
         decoding.is_eager = True
 
         def collect() -> None:
@@ -163,7 +163,7 @@ def test_an_eager_decoder_decodes_a_single_transaction_without_its_thread() -> N
 
 def test_an_eager_decoder_keeps_the_order_of_submissions() -> None:
     async def story() -> list[int]:
-        decoding, numbers, ready = ThreadDecoding(), [], asyncio.Event()
+        decoding, numbers, ready = ThreadTransactionDecoder(), [], asyncio.Event()
         decoding.is_eager = True
 
         def collect() -> None:

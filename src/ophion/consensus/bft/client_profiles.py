@@ -21,14 +21,14 @@ _QUORUM: Final = "(quorum-v"
 _FIRST_WITH_SLOT: Final = (26, 1)
 
 
-class Profile(Enum):
+class WireProfile(Enum):
     """Wire profile of proposals and round changes: with or without the slot for a block access list."""
 
     CLASSIC = "classic"
     BAL = "bal"
 
 
-class ProfileChoice(Enum):
+class WireProfileChoice(Enum):
     """The wire profile that an option configures."""
 
     CLASSIC = "classic"
@@ -37,16 +37,16 @@ class ProfileChoice(Enum):
     """The profile that all connected validators understand."""
 
 
-def chosen_profile(choice: ProfileChoice, clients: Iterable[str]) -> Profile:
+def chosen_profile(choice: WireProfileChoice, clients: Iterable[str]) -> WireProfile:
     """Choose the profile of one height from the client names in the Hello messages of connected validators.
 
     Ophion peers do not count, because Ophion reads both forms. The slot for a block access list is written only if all
     other peers write the slot.
     """
-    if choice is not ProfileChoice.AUTO:
-        return Profile(choice.value)
+    if choice is not WireProfileChoice.AUTO:
+        return WireProfile(choice.value)
     others = _others(clients)
-    return Profile.BAL if others and all(_wants_slot(client) for client in others) else Profile.CLASSIC
+    return WireProfile.BAL if others and all(_wants_slot(client) for client in others) else WireProfile.CLASSIC
 
 
 def hides_round(clients: Iterable[str]) -> bool:

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ophion.consensus.bft.messages import Candidate, Prepare, PreparedRound, SignedProposal
+from ophion.consensus.bft.messages import Prepare, PreparedRound, ProposedBlock, SignedProposal
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
 from ophion.primitives.types import HASH_LENGTH, Hash32
@@ -33,7 +33,7 @@ class VoteDecoders(Protocol):
 
     def signed_proposal(self, data: bytes) -> SignedProposal: ...
     def prepare(self, data: bytes) -> Prepare: ...
-    def candidate(self, block: bytes) -> Candidate: ...
+    def candidate(self, block: bytes) -> ProposedBlock: ...
 
 
 class DurableVotes(Struct, frozen=True):

@@ -20,7 +20,7 @@ from ophion.consensus.bft.events import Head, NewHead
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.message_factory import BftProtocol
-from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.messages import ProposedBlock
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.signatures import seal_author
@@ -278,7 +278,7 @@ class BftEngine:
         encoded = self.protocol(number).encode_extra(extra, ExtraForm.FULL)
         return replace(header, difficulty=DIFFICULTY, extra_data=encoded)
 
-    def candidate(self, block: bytes, round_number: int = 0) -> Candidate:
+    def candidate(self, block: bytes, round_number: int = 0) -> ProposedBlock:
         """Return a newly built block as a proposal for a round."""
         number = Header.decode(rlp.split_list(block, MAX_BLOCK_ITEMS)[0]).number
         found = self.protocol(number).candidate(block)

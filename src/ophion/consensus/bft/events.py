@@ -1,7 +1,7 @@
 """Events and effects of the BFT state machine.
 
 Events report facts or expired timers. Effects are commands for the driver, which runs the effects of one `handle` call
-in order. A `Remember` is therefore on disk before the next `Multicast` is sent, and a validator killed in between has
+in order. A `StoreVotes` is therefore on disk before the next `Multicast` is sent, and a validator killed in between has
 sent no vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event.
 The state machine handles messages until this event arrives.
 """
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.messages import BftMessage, Candidate, Proposal
+from ophion.consensus.bft.messages import BftMessage, Proposal, ProposedBlock
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Address, Hash32, Signature
@@ -79,7 +79,7 @@ class ProposalBuilt(Struct, frozen=True):
 
     height: int
     round: int
-    block: Candidate
+    block: ProposedBlock
     is_empty: bool
     """Whether the block has no transactions. QBFT may delay such blocks (consensus.md 3.5)."""
 
@@ -162,7 +162,7 @@ class CancelTimer(Struct, frozen=True):
     kind: TimerKind
 
 
-class Remember(Struct, frozen=True):
+class StoreVotes(Struct, frozen=True):
     """Store these votes on disk before the next effect runs."""
 
     memory: DurableVotes
@@ -171,7 +171,7 @@ class Remember(Struct, frozen=True):
 class CastVote(Struct, frozen=True, eq=False):
     """Sign a message and store its votes. Finishes with `VoteStored` or `VoteRefused`.
 
-    Replaces `Remember` and `Multicast` if signing takes long or if several nodes share the vote store. The driver may
+    Replaces `StoreVotes` and `Multicast` if signing takes long or if several nodes share the vote store. The driver may
     drop a command whose round has ended; no event follows then.
     """
 
@@ -193,7 +193,7 @@ class Multicast(Struct, frozen=True):
     message: BftMessage
 
 
-class Repeat(Struct, frozen=True):
+class ResendMessage(Struct, frozen=True):
     """Send a message of this validator again, to one validator that may have missed it."""
 
     message: BftMessage
@@ -228,7 +228,7 @@ class CheckProposal(Struct, frozen=True):
 class ImportBlock(Struct, frozen=True):
     """Import a block that a quorum has committed. Finishes with `NewHead` or `TaskFailed`."""
 
-    block: Candidate
+    block: ProposedBlock
     """The block without seals, with `round` in its extra data."""
     round: int
     seals: tuple[Signature, ...]
@@ -243,6 +243,6 @@ class CatchUp(Struct, frozen=True):
 
 
 BftEffect: TypeAlias = (
-    "SetTimer | CancelTimer | Remember | CastVote | Multicast | Repeat | RelayMessage | BuildProposal | "
+    "SetTimer | CancelTimer | StoreVotes | CastVote | Multicast | ResendMessage | RelayMessage | BuildProposal | "
     "CheckProposal | ImportBlock | CatchUp"
 )

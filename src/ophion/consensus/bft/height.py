@@ -7,8 +7,8 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 2. An own commit counts only after `prepared` is set and stored. So when Q commits exist, at least Q - f honest
    validators hold the proof of that digest.
 3. A later round needs Q round changes. At least one of them comes from a validator of step 2 and carries the proof.
-   `Rules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is for the
-   same block.
+   `ProtocolRules.check_proposal` accepts only the block proved in the latest round. By induction every later proof is
+   for the same block.
 4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures
    this while the process runs, `DurableVotes.resume_round` after a restart.
 
@@ -38,10 +38,10 @@ from ophion.consensus.bft.events import (
 from ophion.consensus.bft.height_timers import HeightTimers
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange, Unjustified
 from ophion.consensus.bft.own_messages import OwnMessages
-from ophion.consensus.bft.pending_proposals import Offer, OfferState, PendingProposals
-from ophion.consensus.bft.prepare_commit import Voting
+from ophion.consensus.bft.pending_proposals import PendingProposal, PendingProposals, ProposalAction
+from ophion.consensus.bft.prepare_commit import RoundVoting
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
-from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.protocol import MessageFactory, ProtocolRules
 from ophion.consensus.bft.round import MAX_ROUND, NOT_STARTED, EarlyVotes, Round
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
 from ophion.consensus.bft.round_synchronisation import RoundSynchronisation
@@ -61,7 +61,7 @@ class Height:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: ProtocolRules,
         factory: MessageFactory,
         validator_set: ValidatorSet,
         head: Head,
@@ -96,7 +96,7 @@ class Height:
         self._relay = relay
         self._parent_proposed_at = parent_proposed_at
         self._own = OwnMessages(validator_set, memory, emit, defers_votes)
-        self._voting = Voting(rules, factory, validator_set, self._own, NOT_STARTED, emit)
+        self._voting = RoundVoting(rules, factory, validator_set, self._own, NOT_STARTED, emit)
         self._early = EarlyVotes()
         self._offers = PendingProposals()
         self._certified = 0
@@ -281,14 +281,14 @@ class Height:
             return True
         sender = peer if peer in self.validator_set.members else None
         state = self._offers.state(proposal, sender)
-        if state is not OfferState.WANTED:
-            return state is OfferState.KNOWN
+        if state is not ProposalAction.WANTED:
+            return state is ProposalAction.KNOWN
         try:
             self._rules.check_proposal(proposal, self.validator_set, self._factory)
         except Unjustified as refusal:
             self.notes.append(f"a proposal of round {number} was dropped: {refusal}")
             return True
-        if self._offers.add(Offer(proposal, sender, now)):
+        if self._offers.add(PendingProposal(proposal, sender, now)):
             self._emit(CheckProposal(proposal))
         return True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import (
     Ibft2ExtraData,
 )
@@ -22,11 +22,11 @@ from ophion.consensus.bft.justification import (
 )
 from ophion.consensus.bft.message_codec import MessageCodec, ProposalParts, RoundChangeParts
 from ophion.consensus.bft.messages import (
-    Candidate,
     MessageKind,
     PreparedClaim,
     PreparedRound,
     Proposal,
+    ProposedBlock,
     RawMessage,
     RoundChange,
     SignedProposal,
@@ -99,14 +99,14 @@ class Ibft2(Ibft2ExtraData, MessageCodec):
     def signed_proposal(self, data: bytes) -> SignedProposal:
         return _read_signed_proposal(data, self.signed_parts())
 
-    def _proposal_parts(self, block: Candidate, why: Certificate | None, profile: Profile) -> ProposalParts:
+    def _proposal_parts(self, block: ProposedBlock, why: Certificate | None, profile: WireProfile) -> ProposalParts:
         certificate = rlp.EMPTY_STRING
         if why is not None:
             certificate = rlp.list_of([rlp.list_of([part.encoded for part in why.round_changes])])
         beside = [block.encoded, certificate, *access_list_slot(profile)]
         return ProposalParts([rlp.encode_bytes(block.digest)], beside)
 
-    def _round_change_parts(self, prepared: PreparedRound | None, profile: Profile) -> RoundChangeParts:
+    def _round_change_parts(self, prepared: PreparedRound | None, profile: WireProfile) -> RoundChangeParts:
         slot = access_list_slot(profile)
         if prepared is None or prepared.proposal is None:
             return RoundChangeParts(None, [rlp.EMPTY_STRING], [rlp.EMPTY_STRING, *slot])

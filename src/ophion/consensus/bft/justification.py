@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ophion.consensus.bft.messages import (
-    Candidate,
     Prepare,
     PreparedClaim,
     Proposal,
+    ProposedBlock,
     RoundChange,
     SignedRoundChange,
     Unjustified,
@@ -69,7 +69,7 @@ def check_proposer(proposal: Proposal, validator_set: ValidatorSet) -> None:
         raise Unjustified("its author is not the proposer of the round")
 
 
-def check_same_block(block: Candidate, rounds: Sequence[int], digest: Hash32, forms: BlockForms) -> None:
+def check_same_block(block: ProposedBlock, rounds: Sequence[int], digest: Hash32, forms: BlockForms) -> None:
     """Check that the proposal repeats the prepared block, with one of `rounds` in its extra data."""
     if all(forms.with_round(block, number).digest != digest for number in rounds):
         raise Unjustified("another block was prepared before")
@@ -79,7 +79,7 @@ class PreparedBlock(NamedTuple):
     """The prepared round and digest in a round change, and the block attached to the message."""
 
     claim: PreparedClaim
-    block: Candidate
+    block: ProposedBlock
 
 
 def prepared_block(message: RoundChange, validator_set: ValidatorSet) -> PreparedBlock | None:

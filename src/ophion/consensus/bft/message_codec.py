@@ -10,18 +10,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Final, NamedTuple
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import (
     ExtraDataCodec,
 )
 from ophion.consensus.bft.messages import (
     BftMessage,
-    Candidate,
     MessageKind,
     Prepare,
     PreparedClaim,
     PreparedRound,
     Proposal,
+    ProposedBlock,
     RawMessage,
     RoundChange,
     SignedProposal,
@@ -94,11 +94,11 @@ class MessageCodec(ExtraDataCodec):
         """Decode a prepare message that a certificate or the stored votes contain."""
         return self.signed_parts().prepare(data)
 
-    def candidate(self, block: bytes) -> Candidate:
+    def candidate(self, block: bytes) -> ProposedBlock:
         """Return a block as a candidate, with its digest and hash."""
         return candidate_of(self, block)
 
-    def prepared_block(self, block: bytes) -> Candidate | None:
+    def prepared_block(self, block: bytes) -> ProposedBlock | None:
         """Return the block inside a round change, if any. Raises `DecodeError` if body and header do not match."""
         if block == self.style.absent:
             return None
@@ -135,9 +135,9 @@ class MessageCodec(ExtraDataCodec):
         self,
         height: int,
         round_number: int,
-        block: Candidate,
+        block: ProposedBlock,
         why: Certificate | None,
-        profile: Profile,
+        profile: WireProfile,
         signer: DigestSigner,
     ) -> Proposal:
         """Sign a proposal of a block."""
@@ -152,7 +152,7 @@ class MessageCodec(ExtraDataCodec):
         )
 
     def write_round_change(
-        self, height: int, round_number: int, prepared: PreparedRound | None, profile: Profile, signer: DigestSigner
+        self, height: int, round_number: int, prepared: PreparedRound | None, profile: WireProfile, signer: DigestSigner
     ) -> RoundChange:
         """Sign a round change. `prepared` is the proof of the block prepared in an earlier round, if any."""
         parts = self._round_change_parts(prepared, profile)
@@ -177,7 +177,7 @@ class MessageCodec(ExtraDataCodec):
         return signed, RawMessage(self.style.codes[kind], rlp.list_of([signed, *parts.beside]))
 
     @abstractmethod
-    def _proposal_parts(self, block: Candidate, why: Certificate | None, profile: Profile) -> ProposalParts: ...
+    def _proposal_parts(self, block: ProposedBlock, why: Certificate | None, profile: WireProfile) -> ProposalParts: ...
 
     @abstractmethod
-    def _round_change_parts(self, prepared: PreparedRound | None, profile: Profile) -> RoundChangeParts: ...
+    def _round_change_parts(self, prepared: PreparedRound | None, profile: WireProfile) -> RoundChangeParts: ...

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.messages import Candidate, Commit, Prepare, PreparedRound, Proposal, RoundChange
+from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, ProposedBlock, RoundChange
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.signatures import DigestSigner, message_author
@@ -22,7 +22,7 @@ class KeyMessageFactory:
 
     __slots__ = ("_protocol", "_signer", "address", "hides_round", "profile")
 
-    def __init__(self, protocol: BftProtocol, signer: DigestSigner, profile: Profile = Profile.CLASSIC) -> None:
+    def __init__(self, protocol: BftProtocol, signer: DigestSigner, profile: WireProfile = WireProfile.CLASSIC) -> None:
         self.address = signer.address
         self.profile = profile
         """Wire profile of own proposals and round changes. The profile may change between heights, but not within a
@@ -33,7 +33,7 @@ class KeyMessageFactory:
         self._protocol = protocol
         self._signer = signer
 
-    def proposal(self, height: int, round_number: int, block: Candidate, why: Certificate | None) -> Proposal:
+    def proposal(self, height: int, round_number: int, block: ProposedBlock, why: Certificate | None) -> Proposal:
         if self.hides_round and block.round > 0 and not self._protocol.binds_round:
             block = self.with_round(block, 0)
         return self._protocol.write_proposal(height, round_number, block, why, self.profile, self._signer)
@@ -47,7 +47,7 @@ class KeyMessageFactory:
     def round_change(self, height: int, round_number: int, prepared: PreparedRound | None) -> RoundChange:
         return self._protocol.write_round_change(height, round_number, prepared, self.profile, self._signer)
 
-    def with_round(self, block: Candidate, round_number: int) -> Candidate:
+    def with_round(self, block: ProposedBlock, round_number: int) -> ProposedBlock:
         return candidate_in_round(self._protocol, block, round_number)
 
     def seal_author(self, seal_hash: Hash32, seal: Signature) -> Address | None:

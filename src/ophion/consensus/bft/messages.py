@@ -47,7 +47,7 @@ NOT_ENCODED = RawMessage(0, b"")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ProposedBlock:
     """A block as proposed in one round.
 
     The block has another `digest` in every round in which it is proposed, but always the same `hash` (consensus.md
@@ -151,7 +151,7 @@ class RoundChange(_Signed):
     """A validator requests `round` and leaves all earlier rounds."""
 
     signed: SignedRoundChange
-    block: Candidate | None
+    block: ProposedBlock | None
     """The prepared block, with the round in which it was prepared."""
     prepares: tuple[Prepare, ...] = ()
     """Prepares that prove the claimed block. Only QBFT sets this field, see `PreparedClaim`."""
@@ -164,7 +164,7 @@ class Proposal(_Signed):
     """A proposal of a block for one round, with its justification."""
 
     signed: SignedProposal
-    block: Candidate
+    block: ProposedBlock
     round_changes: tuple[SignedRoundChange, ...] | None
     """Round changes that justify the proposal. None if the message has no certificate. In round 0, IBFT 2.0 requires a
     message without a certificate.
@@ -196,7 +196,7 @@ class PreparedRound:
     """
 
     round: int
-    block: Candidate
+    block: ProposedBlock
     """The block as proposed in the prepared round."""
     prepares: tuple[Prepare, ...]
     proposal: SignedProposal | None

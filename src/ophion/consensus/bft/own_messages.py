@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.events import BftEffect, CastVote, Multicast, Remember, Repeat, VoteStored
+from ophion.consensus.bft.events import BftEffect, CastVote, Multicast, ResendMessage, StoreVotes, VoteStored
 from ophion.consensus.bft.messages import BftMessage
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
@@ -68,7 +68,7 @@ class OwnMessages:
         if not self._is_alone:
             if self.memory is not self._remembered:
                 self._remembered = self.memory
-                self._emit(Remember(self.memory))
+                self._emit(StoreVotes(self.memory))
             self._send(message)
         then(message)
 
@@ -98,7 +98,7 @@ class OwnMessages:
     def repeat(self, peer: Address) -> None:
         """Send the messages of this round again to a validator that may have missed them."""
         for message in self._sent.values():
-            self._emit(Repeat(message, peer))
+            self._emit(ResendMessage(message, peer))
 
     def _send(self, message: BftMessage) -> None:
         self._sent[type(message)] = message

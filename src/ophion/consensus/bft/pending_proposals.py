@@ -17,7 +17,7 @@ _MAX_CHECKED_ROUNDS: Final = 8
 """Maximum number of rounds whose proposals are being checked. Honest networks check one round at a time."""
 
 
-class Offer(NamedTuple):
+class PendingProposal(NamedTuple):
     """A justified proposal and the peer that sent it."""
 
     proposal: Proposal
@@ -26,7 +26,7 @@ class Offer(NamedTuple):
     """Time at which the proposal arrived."""
 
 
-class OfferState(Enum):
+class ProposalAction(Enum):
     """What to do with a proposal that arrives."""
 
     WANTED = auto()
@@ -43,7 +43,7 @@ class PendingProposals:
     """Proposals by round."""
 
     def __init__(self) -> None:
-        self._offers: dict[int, list[Offer]] = {}
+        self._offers: dict[int, list[PendingProposal]] = {}
         """Proposals by round: first the proposal being checked, then the copies to check if its body is wrong."""
         self._pinned: dict[int, Hash32] = {}
         """The digest that the proposer of each round signed, by round. Proposals with other digests are ignored."""
@@ -58,22 +58,22 @@ class PendingProposals:
         """Whether the proposer of a round has proposed."""
         return round_number in self._pinned
 
-    def state(self, proposal: Proposal, sender: Address | None) -> OfferState:
+    def state(self, proposal: Proposal, sender: Address | None) -> ProposalAction:
         """Return what to do with a proposal from this sender."""
         number = proposal.round
         offers = self._offers.get(number, [])
         if sender in self._wrong_body_peers or any(offer.peer == sender for offer in offers):
-            return OfferState.REFUSED
+            return ProposalAction.REFUSED
         if number in self._pinned:
             if not offers or self._pinned[number] != proposal.block.digest:
-                return OfferState.KNOWN
+                return ProposalAction.KNOWN
             if any(offer.proposal.block.encoded == proposal.block.encoded for offer in offers):
-                return OfferState.KNOWN
+                return ProposalAction.KNOWN
         elif len(self._offers) >= _MAX_CHECKED_ROUNDS:
-            return OfferState.REFUSED
-        return OfferState.WANTED
+            return ProposalAction.REFUSED
+        return ProposalAction.WANTED
 
-    def add(self, offer: Offer) -> bool:
+    def add(self, offer: PendingProposal) -> bool:
         """Add a justified proposal. Returns True for the first proposal of a round, which must be checked now."""
         number = offer.proposal.round
         offers = self._offers.get(number)
@@ -84,7 +84,7 @@ class PendingProposals:
         self._offers[number] = [offer]
         return True
 
-    def checked(self, round_number: int, digest: Hash32) -> Offer | None:
+    def checked(self, round_number: int, digest: Hash32) -> PendingProposal | None:
         """Remove and return the proposal whose check has ended. Returns None if the round of the proposal has
         passed.
         """

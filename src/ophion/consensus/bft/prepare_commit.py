@@ -1,4 +1,4 @@
-"""`Voting`: proposes, prepares and commits in the current round of a height.
+"""`RoundVoting`: proposes, prepares and commits in the current round of a height.
 
 A commit follows a quorum of prepares, and the import of the block follows a quorum of commits. An own message counts
 after its votes are stored (`OwnMessages`).
@@ -10,21 +10,21 @@ from collections.abc import Callable
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import BftEffect, ImportBlock
-from ophion.consensus.bft.messages import Candidate, Commit, Prepare, PreparedRound, Proposal
+from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, ProposedBlock
 from ophion.consensus.bft.own_messages import OwnMessages
-from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.protocol import MessageFactory, ProtocolRules
 from ophion.consensus.bft.round import Round
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Hash32
 
 
-class Voting:
+class RoundVoting:
     """The current round, and the votes of this validator in this round."""
 
     def __init__(
         self,
-        rules: Rules,
+        rules: ProtocolRules,
         factory: MessageFactory,
         validator_set: ValidatorSet,
         own: OwnMessages,
@@ -46,7 +46,7 @@ class Voting:
         """Begin a round without a proposal."""
         self.round = Round(round_number, self._factory.seal_author)
 
-    def propose(self, block: Candidate, certificate: Certificate | None, begun_at: float) -> None:
+    def propose(self, block: ProposedBlock, certificate: Certificate | None, begun_at: float) -> None:
         """Propose a block in the current round. `begun_at` is the time at which the build of the block began."""
         height, number = self._validator_set.height, self.round.number
         self._own.cast(
@@ -117,7 +117,7 @@ class Voting:
         if self._own.defers_votes:
             self.progress()
 
-    def _in_round(self, block: Candidate) -> Candidate:
+    def _in_round(self, block: ProposedBlock) -> ProposedBlock:
         """Return the block with the current round in its extra data, the form that validators seal
         (consensus.md 3.3).
         """

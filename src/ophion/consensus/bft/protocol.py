@@ -1,6 +1,6 @@
 """Interfaces that the state machine needs from IBFT 2.0 or QBFT.
 
-`Rules` validate decoded messages. `MessageFactory` creates this validator's own messages. A node implements
+`ProtocolRules` validate decoded messages. `MessageFactory` creates this validator's own messages. A node implements
 `MessageFactory` with real keys and blocks. The simulator implements it with fake keys and blocks.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from ophion.consensus.bft.messages import (
-    Candidate,
     Commit,
     Prepare,
     PreparedRound,
     Proposal,
+    ProposedBlock,
     RoundChange,
 )
 from ophion.consensus.bft.round_change import Certificate
@@ -24,11 +24,11 @@ from ophion.primitives.types import Address, Hash32, Signature
 class BlockForms(Protocol):
     """Sets the round in a block's extra data to the round in which the block is proposed."""
 
-    def with_round(self, block: Candidate, round_number: int) -> Candidate:
+    def with_round(self, block: ProposedBlock, round_number: int) -> ProposedBlock:
         """Return the same block with another round in its extra data."""
 
 
-class Rules(Protocol):
+class ProtocolRules(Protocol):
     """Validation rules of a protocol. All methods are pure; the checks raise `Unjustified`."""
 
     name: str
@@ -54,7 +54,7 @@ class MessageFactory(BlockForms, Protocol):
 
     address: Address
 
-    def proposal(self, height: int, round_number: int, block: Candidate, why: Certificate | None) -> Proposal: ...
+    def proposal(self, height: int, round_number: int, block: ProposedBlock, why: Certificate | None) -> Proposal: ...
     def prepare(self, height: int, round_number: int, digest: Hash32) -> Prepare: ...
     def commit(self, height: int, round_number: int, digest: Hash32, seal_hash: Hash32) -> Commit: ...
     def round_change(self, height: int, round_number: int, prepared: PreparedRound | None) -> RoundChange: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import (
     QbftExtraData,
 )
@@ -22,11 +22,11 @@ from ophion.consensus.bft.justification import (
 )
 from ophion.consensus.bft.message_codec import MessageCodec, ProposalParts, RoundChangeParts
 from ophion.consensus.bft.messages import (
-    Candidate,
     MessageKind,
     PreparedClaim,
     PreparedRound,
     Proposal,
+    ProposedBlock,
     RawMessage,
     RoundChange,
     SignedProposal,
@@ -108,7 +108,7 @@ class Qbft(QbftExtraData, MessageCodec):
         digest = self.candidate(part.fields[0]).digest
         return SignedProposal(part.height, part.round, digest, part.author, part.encoded)
 
-    def _proposal_parts(self, block: Candidate, why: Certificate | None, profile: Profile) -> ProposalParts:
+    def _proposal_parts(self, block: ProposedBlock, why: Certificate | None, profile: WireProfile) -> ProposalParts:
         changes = why.round_changes if why is not None else ()
         prepares = why.prepares if why is not None else ()
         justification = rlp.list_of(
@@ -119,7 +119,7 @@ class Qbft(QbftExtraData, MessageCodec):
         )
         return ProposalParts([block.encoded, *access_list_slot(profile)], [justification])
 
-    def _round_change_parts(self, prepared: PreparedRound | None, profile: Profile) -> RoundChangeParts:
+    def _round_change_parts(self, prepared: PreparedRound | None, profile: WireProfile) -> RoundChangeParts:
         slot = access_list_slot(profile)
         if prepared is None:
             return RoundChangeParts(None, [rlp.EMPTY_LIST], [rlp.EMPTY_LIST, *slot, rlp.EMPTY_LIST])

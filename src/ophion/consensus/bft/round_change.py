@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ophion.consensus.bft.messages import Candidate, Prepare, RoundChange, SignedRoundChange
+from ophion.consensus.bft.messages import Prepare, ProposedBlock, RoundChange, SignedRoundChange
 from ophion.primitives.types import Address
 
 _ROUNDS_KEPT = 3
@@ -20,7 +20,7 @@ class Certificate(Struct, frozen=True):
     """A quorum of round changes for one round, which justifies the proposal of this round."""
 
     round_changes: tuple[SignedRoundChange, ...]
-    block: Candidate | None
+    block: ProposedBlock | None
     """The block with the latest prepared round among the round changes. The proposer must propose this block again.
     None permits any block.
     """

@@ -12,9 +12,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraDataCodec, ExtraForm
-from ophion.consensus.bft.messages import Candidate, Commit, MessageKind, Prepare, RawMessage
+from ophion.consensus.bft.messages import Commit, MessageKind, Prepare, ProposedBlock, RawMessage
 from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.errors import DecodeError
 from ophion.native.crypto import keccak256
@@ -42,14 +42,14 @@ def header_digest(codec: ExtraDataCodec, header: Header, extra: BftExtraData, fo
     return keccak256(rlp.list_of(header.encoded_fields(codec.encode_extra(extra, form))))
 
 
-def candidate_of(codec: ExtraDataCodec, block: bytes) -> Candidate:
+def candidate_of(codec: ExtraDataCodec, block: bytes) -> ProposedBlock:
     """Decode a block in a message. Only the header of the block is decoded."""
     parts = rlp.split_list(block, MAX_BLOCK_ITEMS)
     if len(parts) < 3:
         raise DecodeError(f"block of {len(parts)} items instead of 3 or 4", _PLACE)
     header = Header.decode(parts[0])
     extra = codec.decode_extra(header.extra_data)
-    return Candidate(
+    return ProposedBlock(
         header.number,
         extra.round,
         header.coinbase,
@@ -86,7 +86,7 @@ def check_roots(header: Header, body: Body) -> None:
         raise WrongBody("the body of the block is another one")
 
 
-def candidate_in_round(codec: ExtraDataCodec, block: Candidate, round_number: int) -> Candidate:
+def candidate_in_round(codec: ExtraDataCodec, block: ProposedBlock, round_number: int) -> ProposedBlock:
     """Return the same block with another round in its extra data and without seals."""
     parts = rlp.split_list(block.encoded, MAX_BLOCK_ITEMS)
     header = Header.decode(parts[0])
@@ -94,7 +94,7 @@ def candidate_in_round(codec: ExtraDataCodec, block: Candidate, round_number: in
     header = replace(header, extra_data=codec.encode_extra(extra, ExtraForm.FULL))
     digest = header_digest(codec, header, extra, ExtraForm.FOR_SEAL)
     encoded = rlp.list_of([header.encode(), *parts[1:]])
-    return Candidate(block.height, round_number, block.builder, digest, block.hash, encoded)
+    return ProposedBlock(block.height, round_number, block.builder, digest, block.hash, encoded)
 
 
 # --- signed parts -------------------------------------------------------------------------------
@@ -238,6 +238,6 @@ def scalar_below(encoded: bytes, limit: int, what: str) -> int:
     return value
 
 
-def access_list_slot(profile: Profile) -> tuple[bytes, ...]:
+def access_list_slot(profile: WireProfile) -> tuple[bytes, ...]:
     """Return the items of the block access list slot: one empty item, or no item if the profile has no slot."""
-    return (rlp.EMPTY_STRING,) if profile is Profile.BAL else ()
+    return (rlp.EMPTY_STRING,) if profile is WireProfile.BAL else ()

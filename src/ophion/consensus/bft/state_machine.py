@@ -31,9 +31,9 @@ from ophion.consensus.bft.events import (
     ProposalBuilt,
     ProposalChecked,
     RelayMessage,
-    Remember,
     RoundTimer,
     SetTimer,
+    StoreVotes,
     Suspended,
     TaskFailed,
     TimerKind,
@@ -45,7 +45,7 @@ from ophion.consensus.bft.lost_state_recovery import LostStateRecovery
 from ophion.consensus.bft.message_buffer import FutureMessages, MessageCounts, MessageLimits, RecentlySeen
 from ophion.consensus.bft.messages import BftMessage
 from ophion.consensus.bft.proposer_liveness import ProposerLiveness
-from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.protocol import MessageFactory, ProtocolRules
 from ophion.consensus.bft.round import NOT_STARTED
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.sent_messages import SentMessages
@@ -66,7 +66,7 @@ class BftStateMachine:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: ProtocolRules,
         factory: MessageFactory,
         limits: MessageLimits = DEFAULT_LIMITS,
         follows_others: bool = True,
@@ -274,7 +274,7 @@ class BftStateMachine:
         if has_voted or waiting.enter(validator_set, event.head, now):
             self._recovery = None
             if not has_voted:
-                self._effects.append(Remember(DurableVotes(event.head.number)))
+                self._effects.append(StoreVotes(DurableVotes(event.head.number)))
             return False
         return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 

@@ -47,7 +47,7 @@ class VoteTally(Struct, frozen=True):
     missing: tuple[Address, ...] = ()
 
 
-class MemberView(Struct, frozen=True):
+class ValidatorView(Struct, frozen=True):
     """What this node knows about another validator."""
 
     address: Address
@@ -82,14 +82,14 @@ def member_views(
     client_of: Callable[[Address], str | None],
     lead_of: Callable[[Address], float | None],
     now: float,
-) -> Iterator[MemberView]:
+) -> Iterator[ValidatorView]:
     """Yield what this node knows about each of the other validators."""
     liveness, validator_set, me = machine.liveness, machine.validator_set, machine.address
     absent = frozenset() if validator_set is None else liveness.absent(validator_set, me)
     for address in validators:
         if address != me:
             received_at = liveness.received_at.get(address)
-            yield MemberView(
+            yield ValidatorView(
                 address,
                 address in connected,
                 client_of(address),
@@ -132,7 +132,7 @@ class BftStatus(Struct, frozen=True):
     """Reasons for a lack of progress, one sentence each, most important first."""
     notes: tuple[str, ...] = ()
     """Recently refused messages and blocks, with reasons."""
-    members: tuple[MemberView, ...] = ()
+    members: tuple[ValidatorView, ...] = ()
     """The other validators; empty if the connected peers are unknown."""
 
     def as_object(self) -> dict[str, object]:

@@ -45,7 +45,7 @@ class BlockSettings(Struct, frozen=True):
         return self.period_ms / 1000 if self.period_ms > 0 else float(self.period_s)
 
 
-class Era(Struct, frozen=True):
+class ProtocolRange(Struct, frozen=True):
     """A range of blocks with one protocol."""
 
     first: int
@@ -80,13 +80,13 @@ class BftSchedule:
         """BFT protocols of the whole chain, in the order of their blocks."""
         return tuple(era.protocol for era in self._eras)
 
-    def era(self, number: int) -> Era:
+    def era(self, number: int) -> ProtocolRange:
         """Return protocol and parameters of a block."""
         if self._only_era is not None:
             return self._only_era
         return next(era for era in reversed(self._eras) if number >= era.first)
 
-    def era_after(self, number: int) -> Era:
+    def era_after(self, number: int) -> ProtocolRange:
         """Return the era of the block after this block. Votes in this block already count by the rules of that era."""
         return self.era(number + 1)
 
@@ -131,16 +131,16 @@ def _first_settings(parameters: BftParameters) -> BlockSettings:
     )
 
 
-def _eras(spec: ChainSpec) -> tuple[Era, ...]:
+def _eras(spec: ChainSpec) -> tuple[ProtocolRange, ...]:
     ibft2, qbft = spec.ibft2, spec.qbft
     if spec.engine is EngineKind.IBFT2 and ibft2 is not None:
-        first = Era(0, Ibft2(), ibft2)
+        first = ProtocolRange(0, Ibft2(), ibft2)
         if qbft is not None and qbft.start_block > 0:
-            return (first, Era(qbft.start_block, Qbft(), qbft))
+            return (first, ProtocolRange(qbft.start_block, Qbft(), qbft))
         return (first,)
     if spec.migrates_from_clique and qbft is not None:
-        return (Era(qbft.start_block, Qbft(), qbft),)
-    return (Era(0, Qbft(), qbft if qbft is not None else BftParameters()),)
+        return (ProtocolRange(qbft.start_block, Qbft(), qbft),)
+    return (ProtocolRange(0, Qbft(), qbft if qbft is not None else BftParameters()),)
 
 
 def _changed(settings: BlockSettings, transition: BftTransition) -> BlockSettings:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from ophion.enclave.encoding import base64_text, read_base64, read_key
-from ophion.enclave.interface import EnclaveAway, Group, GroupType, Received
+from ophion.enclave.interface import EnclaveUnreachable, Group, GroupType, OpenedPayload
 from ophion.enclave.remote.error_responses import refusal
 from ophion.enclave.remote.http import Answer, HttpClient
 from ophion.errors import DecodeError, EnclaveError
@@ -63,7 +63,7 @@ class RemoteEnclave:
         answer = await self._asked("/send", form)
         return _key(_member(answer, "key"))
 
-    async def receive_many(self, keys: Sequence[bytes]) -> list[Received | None]:
+    async def receive_many(self, keys: Sequence[bytes]) -> list[OpenedPayload | None]:
         """Return the payload of each key. Sends one request per key, a bounded number at a time."""
         return await asyncio.gather(*(self._received(key) for key in keys))
 
@@ -131,7 +131,7 @@ class RemoteEnclave:
             answer = await self._client.get("/upcheck")
             self.is_up = answer.status == 200
             problem = f"status {answer.status}"
-        except EnclaveAway as error:
+        except EnclaveUnreachable as error:
             self.is_up, problem = False, str(error)
         if self.is_up == was_up:
             return
@@ -149,12 +149,12 @@ class RemoteEnclave:
             answer = await self._client.get("/keys")
             members = orjson.loads(answer.body)["keys"] if answer.status == 200 else None
             known = None if members is None else {member["key"] for member in members}
-        except (EnclaveAway, ValueError, KeyError, TypeError):
+        except (EnclaveUnreachable, ValueError, KeyError, TypeError):
             return  # nothing to compare: the enclave is offline, or does not list its keys
         if known is not None and base64_text(self.keys[0]) not in known:
             log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
 
-    async def _received(self, key: bytes) -> Received | None:
+    async def _received(self, key: bytes) -> OpenedPayload | None:
         """Return a payload, or None if this node is no participant.
 
         All members must get the same result. So this node repeats the request if it cannot parse the response.
@@ -162,9 +162,9 @@ class RemoteEnclave:
         try:
             return await self._opened(key)
         except EnclaveError as error:
-            raise EnclaveAway(error.message) from None
+            raise EnclaveUnreachable(error.message) from None
 
-    async def _opened(self, key: bytes) -> Received | None:
+    async def _opened(self, key: bytes) -> OpenedPayload | None:
         form = {"key": base64_text(key), "to": base64_text(self.keys[0])}
         async with self._reads:
             answer = await self._exchange("/receive", form, _ORION)
@@ -180,7 +180,7 @@ class RemoteEnclave:
         try:
             payload = read_base64(read_base64(text).decode("ascii"))
             group = read_key(content.get("privacyGroupId"))
-            return Received(payload, group, read_key(sender) if sender else _named_sender(payload))
+            return OpenedPayload(payload, group, read_key(sender) if sender else _named_sender(payload))
         except ValueError:
             # another tool stored this payload, or the payload has no group, so no member executes it
             return None
@@ -191,11 +191,11 @@ class RemoteEnclave:
     async def _exchange(self, path: str, form: dict[str, Any], content_type: str) -> Answer:
         try:
             answer = await self._client.post(path, orjson.dumps(form), content_type)
-        except EnclaveAway:
+        except EnclaveUnreachable:
             self.is_up = False
             raise
         if answer.status in _AWAY:
-            raise EnclaveAway(f"the enclave at {self._client.url} answers with status {answer.status}")
+            raise EnclaveUnreachable(f"the enclave at {self._client.url} answers with status {answer.status}")
         return answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ophion.enclave.interface import EnclaveAway
+from ophion.enclave.interface import EnclaveUnreachable
 from ophion.runtime.http_client import HttpClient as PlainHttpClient
 from ophion.runtime.http_client import HttpError, HttpReply
 
@@ -12,7 +12,7 @@ Answer: TypeAlias = HttpReply
 
 
 class HttpClient(PlainHttpClient):
-    """Sends requests to one enclave. Raises `EnclaveAway` if the enclave does not answer."""
+    """Sends requests to one enclave. Raises `EnclaveUnreachable` if the enclave does not answer."""
 
     async def get(self, path: str) -> Answer:
         return await self._ask("GET", path, b"", {})
@@ -24,4 +24,4 @@ class HttpClient(PlainHttpClient):
         try:
             return await self.request(method, path, body, headers)
         except HttpError as error:
-            raise EnclaveAway(f"the enclave at {self.url} does not answer: {error}") from None
+            raise EnclaveUnreachable(f"the enclave at {self.url} does not answer: {error}") from None

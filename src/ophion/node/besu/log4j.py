@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ophion.runtime.logs import LogLevel
 from ophion.runtime.operator_files import content_of
-from ophion.runtime.options import Given, OptionSource, OptionSpec
+from ophion.runtime.options import OptionSource, OptionSpec, OptionTexts
 
 VARIABLE: Final = "LOG4J_CONFIGURATION_FILE"
 _MAX_FILE_BYTES: Final = 1 << 20
@@ -38,7 +38,7 @@ class LogSettings(Struct, frozen=True):
     ignored: tuple[str, ...] = ()
 
 
-def read_log4j(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> tuple[list[Given], list[str]]:
+def read_log4j(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> tuple[list[OptionTexts], list[str]]:
     """Return the settings of the file that the variable names, and at most one warning."""
     name = environ.get(VARIABLE)
     if not name:
@@ -51,7 +51,7 @@ def read_log4j(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> tuple
         return [], [f"{name} of {label} is not used: {reason}."]
     known = {one: spec for spec in specs for one in spec.names}
     chosen = ((known[key], text) for key, text in settings.options.items() if key in known)
-    given = [Given(spec, (text,), OptionSource.PROFILE, label) for spec, text in chosen]
+    given = [OptionTexts(spec, (text,), OptionSource.PROFILE, label) for spec, text in chosen]
     if not settings.ignored:
         return given, []
     return given, [f"Settings of {name} have no effect: {', '.join(settings.ignored)}. Use --logging-config-file."]

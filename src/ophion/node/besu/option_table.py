@@ -18,7 +18,7 @@ _NO_PLUGINS: Final = "Ophion loads no plugins"
 _UNRELEASED: Final = "-"
 
 
-class Verdict(Enum):
+class OptionEffect(Enum):
     """The effect of a Besu option in Ophion."""
 
     HONOURED = "honoured"
@@ -33,7 +33,7 @@ class BesuOption(Struct, frozen=True):
     first: str
     """First version with this option; empty when no release had the name."""
     last: str
-    verdict: Verdict
+    verdict: OptionEffect
     target: str = ""
     """Option of Ophion with the same effect, for a Besu option that Ophion honours."""
     reason: str = ""
@@ -48,7 +48,7 @@ class BesuOption(Struct, frozen=True):
     @property
     def explanation(self) -> str:
         """Return the effect of the option as a phrase for reports."""
-        if self.verdict is Verdict.HONOURED and self.target != self.name:
+        if self.verdict is OptionEffect.HONOURED and self.target != self.name:
             return f"as --{self.target}"
         return self.reason
 
@@ -63,23 +63,27 @@ def find_besu_option(name: str) -> BesuOption | None:
     """Return the row of a name. Options of Besu plugins are always refused."""
     row = besu_options().get(name)
     if row is None and name.startswith(_PLUGIN_PREFIXES):
-        return BesuOption(name, "", "", Verdict.REFUSED, reason=_NO_PLUGINS)
+        return BesuOption(name, "", "", OptionEffect.REFUSED, reason=_NO_PLUGINS)
     return row
 
 
 def _rows() -> Iterator[BesuOption]:
     for name, first, last in _cells(SAME_NAME):
-        yield BesuOption(name, first, last, Verdict.HONOURED, name)
+        yield BesuOption(name, first, last, OptionEffect.HONOURED, name)
     for name, first, last, target in _cells(OTHER_NAME):
-        yield BesuOption(name, first, last, Verdict.HONOURED, target)
+        yield BesuOption(name, first, last, OptionEffect.HONOURED, target)
     for reason, rows in IGNORED:
         for name, first, last in _cells(rows):
-            yield BesuOption(name, first, last, Verdict.IGNORED, reason=reason)
+            yield BesuOption(name, first, last, OptionEffect.IGNORED, reason=reason)
     for reason, accepted, rows in REFUSED:
         for name, first, last in _cells(rows):
-            yield BesuOption(name, first, last, Verdict.REFUSED, reason=reason, accepted=frozenset(accepted.split()))
+            yield BesuOption(
+                name, first, last, OptionEffect.REFUSED, reason=reason, accepted=frozenset(accepted.split())
+            )
     for name, first, last, target in _cells(BEFORE_1_0):
-        yield BesuOption(name, first, last, Verdict.REFUSED, reason=f"it is a name of Pantheon 0.x; use --{target}")
+        yield BesuOption(
+            name, first, last, OptionEffect.REFUSED, reason=f"it is a name of Pantheon 0.x; use --{target}"
+        )
 
 
 def _cells(rows: str) -> Iterator[list[str]]:

@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.node.besu.log4j import VARIABLE as LOG4J_VARIABLE
-from ophion.node.besu.option_table import BesuOption, Verdict, besu_options, find_besu_option
+from ophion.node.besu.option_table import BesuOption, OptionEffect, besu_options, find_besu_option
 from ophion.node.besu.profiles import profile_options
-from ophion.runtime.options import Given, OptionSource, OptionSpec, split_text
+from ophion.runtime.options import OptionSource, OptionSpec, OptionTexts, split_text
 
 BESU_PREFIXES: Final = ("BESU_", "PANTHEON_")
 OTHER_PREFIXES: Final = ("LOG4J_", "JAVA_")
@@ -29,7 +29,7 @@ class BesuSetting(Struct, frozen=True):
 class Translation(Struct, frozen=True):
     """Result of a translation: options of Ophion, with warnings and problems to report."""
 
-    given: list[Given]
+    given: list[OptionTexts]
     warnings: list[str]
     problems: list[str]
 
@@ -77,11 +77,11 @@ def translate(settings: Iterable[BesuSetting], specs: Iterable[OptionSpec]) -> T
         option = setting.option
         if option.name == "profile":
             _apply_profile(setting, by_name, result)
-        elif option.verdict is Verdict.HONOURED:
+        elif option.verdict is OptionEffect.HONOURED:
             spec = by_name[option.target]
             texts = setting.texts if len(setting.texts) != 1 else split_text(spec, setting.texts[0])
-            result.given.append(Given(spec, texts or ("true",), setting.source, setting.label))
-        elif option.verdict is Verdict.IGNORED:
+            result.given.append(OptionTexts(spec, texts or ("true",), setting.source, setting.label))
+        elif option.verdict is OptionEffect.IGNORED:
             result.warnings.append(f"{_capital(setting.label)} has no effect: {option.reason}.")
         elif not option.accepted or not {text.lower() for text in setting.texts} <= option.accepted:
             result.problems.append(f"{_capital(setting.label)} is not supported: {option.reason}.")
@@ -96,7 +96,9 @@ def _apply_profile(setting: BesuSetting, by_name: Mapping[str, OptionSpec], resu
         result.problems.append(f"Invalid value for {setting.label}: {error}")
         return
     label = f"option of profile {name.upper()}"
-    result.given.extend(Given(by_name[key], (text,), OptionSource.PROFILE, label) for key, text in options.items())
+    result.given.extend(
+        OptionTexts(by_name[key], (text,), OptionSource.PROFILE, label) for key, text in options.items()
+    )
 
 
 def _variable(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ophion.runtime.options import Given, OptionSource
+from ophion.runtime.options import OptionSource, OptionTexts
 
 
 class ValueRule(Struct, frozen=True):
@@ -47,9 +47,9 @@ VALUE_RULES: Final[Mapping[str, Mapping[str, ValueRule]]] = {
 """Replacement rules by option name, and then by value in lower case."""
 
 
-def adapt_values(given: Iterable[Given]) -> tuple[list[Given], list[str]]:
+def adapt_values(given: Iterable[OptionTexts]) -> tuple[list[OptionTexts], list[str]]:
     """Replace values that only Besu accepts. Returns the settings and one warning for each replaced value."""
-    adapted: list[Given] = []
+    adapted: list[OptionTexts] = []
     warnings: list[str] = []
     given = list(given)
     has_checkpoint = any(item.spec.name == "sync-checkpoint" for item in given)
@@ -78,7 +78,7 @@ def _key(text: str) -> str:
     return text.strip().lower().replace("-", "_")
 
 
-def _without_idle_network(given: list[Given], warnings: list[str]) -> list[Given]:
+def _without_idle_network(given: list[OptionTexts], warnings: list[str]) -> list[OptionTexts]:
     """Drop the network option of the file or the environment if a genesis file is given. Besu behaves in the
     same way.
     """

@@ -59,7 +59,7 @@ class _Known(Struct):
     size: int | None = None
 
 
-class Download:
+class CheckpointDownload:
     """One download of an archive into a directory, with retries."""
 
     def __init__(

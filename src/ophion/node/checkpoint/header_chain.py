@@ -28,7 +28,7 @@ from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ADDRESS_LENGTH, SIGNATURE_LENGTH, Address, Hash32, Signature
 from ophion.proofs.header_verification import BftSeals
-from ophion.proofs.trust_anchor import Trust
+from ophion.proofs.trust_anchor import TrustAnchor
 
 HASH_OPTION: Final = "--sync-checkpoint-hash"
 _BATCH: Final = 1024
@@ -141,7 +141,7 @@ def _verify_votes(
     that the sealing validators are the right ones.
     """
     genesis_extra = engine.protocol(0).decode_extra(first.header.extra_data)
-    seals = BftSeals(Trust(spec, engine, 0, tuple(sorted(set(genesis_extra.validators)))), engine)
+    seals = BftSeals(TrustAnchor(spec, engine, 0, tuple(sorted(set(genesis_extra.validators)))), engine)
     parent_hash = first.hash
     batch: list[_Outline] = []
     for number in range(1, last + 1):

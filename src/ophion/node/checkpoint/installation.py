@@ -17,7 +17,7 @@ from typing import Final
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import CheckpointError, StorageError
 from ophion.node.checkpoint.archive import PIECE_BYTES, extract_database
-from ophion.node.checkpoint.download import SPARE_BYTES, Download
+from ophion.node.checkpoint.download import SPARE_BYTES, CheckpointDownload
 from ophion.node.checkpoint.location import database_file, is_url, shown
 from ophion.node.checkpoint.verification_process import verify_in_child
 from ophion.node.database_install import install_database
@@ -80,7 +80,9 @@ def _stage(location: str, staging: Path) -> Path:
         shutil.rmtree(database, ignore_errors=True)
         reports = _Reports()
         if is_url(location):
-            archive: Path = Download(location, staging, lambda done, size: reports("download", done, size)).run()
+            archive: Path = CheckpointDownload(
+                location, staging, lambda done, size: reports("download", done, size)
+            ).run()
             found = None
         else:
             archive = Path(location)

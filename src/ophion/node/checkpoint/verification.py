@@ -37,7 +37,7 @@ from ophion.primitives.types import Hash32
 _MAX_FINDINGS: Final = 3
 
 
-class Verified(Struct, frozen=True):
+class VerifiedCheckpoint(Struct, frozen=True):
     """The last block of a verified checkpoint."""
 
     number: int
@@ -46,7 +46,7 @@ class Verified(Struct, frozen=True):
 
 def verify(
     folder: Path, genesis: Genesis, trusted_hash: Hash32 | None, now: Callable[[], int], on_progress: OnProgress
-) -> Verified:
+) -> VerifiedCheckpoint:
     """Verify the database in `folder` and delete what is not verified. Raises `CheckpointError`.
 
     `trusted_hash` is the hash of the last block, from a source that the operator trusts.
@@ -71,7 +71,7 @@ def verify(
 
 def _verify_chain(
     store: Store, genesis: Genesis, engine: Engine, trusted_hash: Hash32 | None, now: int, on_progress: OnProgress
-) -> Verified:
+) -> VerifiedCheckpoint:
     first = genesis_header(store, genesis, engine)
     stored, head = store.canonical_hash(0), store.head()
     if stored is None or head is None:
@@ -95,7 +95,7 @@ def _verify_chain(
     rules = store.meta(RULES_KEY)
     if rules:
         check_rules(rules, lasting_rules(genesis.spec), Header.decode(headers.raw(number)[1]))
-    return Verified(number, head_hash)
+    return VerifiedCheckpoint(number, head_hash)
 
 
 def _has_seals(spec: ChainSpec) -> bool:

@@ -17,14 +17,16 @@ from pathlib import Path
 from ophion.chainspec.genesis import Genesis
 from ophion.errors import CheckpointError
 from ophion.node.checkpoint.header_chain import OnProgress
-from ophion.node.checkpoint.verification import Verified, verify
+from ophion.node.checkpoint.verification import VerifiedCheckpoint, verify
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import SystemClock
 
 _KILL_AFTER_S = 5.0
 
 
-def verify_in_child(folder: Path, genesis: Genesis, trusted_hash: Hash32 | None, on_progress: OnProgress) -> Verified:
+def verify_in_child(
+    folder: Path, genesis: Genesis, trusted_hash: Hash32 | None, on_progress: OnProgress
+) -> VerifiedCheckpoint:
     """Run `verify` in a child process. Raises `CheckpointError` if the verification fails or the child crashes."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -40,7 +42,7 @@ def verify_in_child(folder: Path, genesis: Genesis, trusted_hash: Hash32 | None,
             if kind == "progress":
                 on_progress(*values)
             elif kind == "verified":
-                return Verified(*values)
+                return VerifiedCheckpoint(*values)
             else:
                 raise CheckpointError(*values)
     finally:

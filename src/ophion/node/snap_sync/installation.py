@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 _SWITCH_INTERVAL_S: Final = 0.001
 
 
-class Stopped(Exception):
+class SnapSyncStopped(Exception):
     """Raised when a signal stops the synchronisation."""
 
     def __init__(self, number: int) -> None:
@@ -52,8 +52,8 @@ class Stopped(Exception):
 def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genesis, key: PrivateKey) -> None:
     """Fetch the chain from peers and install it, unless the data path already has a chain.
 
-    Installs nothing if no peer has a long chain. Raises `SnapSyncError`, and `Stopped` after a signal. The next start
-    continues with the fetched blocks and states, unless they belong to another chain.
+    Installs nothing if no peer has a long chain. Raises `SnapSyncError`, and `SnapSyncStopped` after a signal. The next
+    start continues with the fetched blocks and states, unless they belong to another chain.
     """
     staging = directory.path / "snap"
     if (directory.database / DATA_FILE).exists():
@@ -144,7 +144,7 @@ async def _synchronise(
             for number in stop_signals():
                 loop.remove_signal_handler(number)
         if received:
-            raise Stopped(received[0])
+            raise SnapSyncStopped(received[0])
         serving.result()
         return fetching.result()
     finally:

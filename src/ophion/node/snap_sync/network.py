@@ -15,7 +15,7 @@ from msgspec import Struct
 from ophion.chain.chain import Chain
 from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.chainspec.genesis import Genesis
 from ophion.consensus.engine import Engine
 from ophion.native.crypto import PrivateKey
@@ -71,7 +71,7 @@ def build_snap_network(
         rules = permissions.node_rules
     importer = Importer(chain, lanes, clock)
     floor = FeeFloor(config.miner.min_gas_price, config.miner.min_priority_fee)
-    pool = TxPool(config.pool, floor, lanes, clock, pool_head(Queries(chain, clock)))
+    pool = TxPool(config.pool, floor, lanes, clock, pool_head(ChainQueries(chain, clock)))
     chosen = config.network.network_id
     network_id = genesis.spec.chain_id if chosen is None else chosen
     # the seed need not be secret, because it only selects the peers that get whole transactions

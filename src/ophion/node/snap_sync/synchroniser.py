@@ -37,8 +37,8 @@ from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.snap.peer import SnapPeer, SnapPeers
 from ophion.peers.sync.common_ancestor import common_ancestor
 from ophion.peers.sync.download import Download
-from ophion.peers.sync.header_requests import DoesNotLink
-from ophion.peers.sync.sync_metrics import SyncFigures
+from ophion.peers.sync.header_requests import HeadersNotLinked
+from ophion.peers.sync.sync_metrics import SyncMetrics
 from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
@@ -110,7 +110,7 @@ class SnapSynchroniser:
                 return False
             try:
                 await self._fetch_state(await self._fetch_blocks(target, await self._pivot(target)))
-            except (PeerMisbehaved, DoesNotLink) as error:
+            except (PeerMisbehaved, HeadersNotLinked) as error:
                 log.warning("peer disconnected: invalid chain peer=%r error=%s", target, error)
                 reason = error.reason if isinstance(error, PeerMisbehaved) else DisconnectReason.BREACH
                 target.peer.disconnect(reason, str(error))
@@ -202,7 +202,7 @@ class SnapSynchroniser:
             shared = await common_ancestor(target, chain)
         if shared.number < goal:
             log.info("downloading blocks peer=%r from=%d to=%d", target, shared.number, goal)
-            figures = SyncFigures()
+            figures = SyncMetrics()
             await Download(target, shared, self._eth_peers, self._import, self._look_ahead, figures, goal).run()
             shared = chain.head
         return shared if self._is_final else await self._buried(target, shared)

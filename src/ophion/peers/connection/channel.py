@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ophion.native.wire import WireError
-from ophion.peers.connection.send_queue import Outbox
+from ophion.peers.connection.send_queue import SendQueue
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.rlpx.session import Event, Left, Session, Stage
+from ophion.peers.rlpx.session import DisconnectReceived, Event, Session, Stage
 from ophion.primitives.enode import socket_ip
 
 _READ_AHEAD: Final = 256 * 1024
@@ -46,7 +46,7 @@ class Channel:
         self.session = session
         self.transport: asyncio.Transport | None = None
         """The transport of the socket. None before the socket is connected and after the socket is closed."""
-        self.outbox = Outbox()
+        self.outbox = SendQueue()
         self.inbox_bytes = 0
         """Number of received but unprocessed bytes."""
         self.is_writing_paused = self.is_remote_closed = self._is_reading_paused = False
@@ -174,7 +174,7 @@ class Channel:
         try:
             while self.has_unread:
                 for event in self.events(_MAX_FINAL_EVENTS):
-                    if isinstance(event, Left) and event.reason is not None:
+                    if isinstance(event, DisconnectReceived) and event.reason is not None:
                         return event.reason
         except (PeerMisbehaved, WireError):
             pass  # ignore the error, because the connection ends anyway

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, Final, cast
 
 from ophion.peers.connection.channel import Channel
-from ophion.peers.connection.context import Ending, PeerContext
+from ophion.peers.connection.context import ConnectionEnd, PeerContext
 from ophion.peers.connection.failure import failure_of
 from ophion.peers.connection.liveness import PeerLiveness
 from ophion.peers.connection.message_reassembly import LARGE
@@ -17,19 +17,19 @@ from ophion.peers.connection.task_group import ConnectionTasks
 from ophion.peers.connection.timeouts import StageTimer
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.peer import Peer
-from ophion.peers.rlpx.capability import Shared
+from ophion.peers.rlpx.capability import SharedCapability
 from ophion.peers.rlpx.session import (
     DISCONNECT_ID,
     EMPTY,
     HELLO_ID,
     PING_ID,
     PONG_ID,
+    DisconnectReceived,
     Event,
-    Greeted,
-    Left,
+    HelloReceived,
     Message,
-    Oversized,
-    Pinged,
+    OversizedMessage,
+    PingReceived,
     Session,
     Stage,
 )
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         self._over: asyncio.Future[None] = context.loop.create_future()
         self._attached: dict[str, Attached] = {}
         self._timer = StageTimer()
-        self._ending: Ending | None = None
+        self._ending: ConnectionEnd | None = None
         self._joined_at: float | None = None
         self._is_queued = self._is_finished = self._is_member = False
         self.is_inbound = not session.is_initiator
@@ -134,13 +134,13 @@ class Connection(asyncio.Protocol):
             return False
         return self._tasks.spawn(work, self._fail)
 
-    def limit(self, shared: Shared, code: int, size: int) -> None:
+    def limit(self, shared: SharedCapability, code: int, size: int) -> None:
         """Limit the payload size of messages with this code, after decompression."""
         self._session.limit(shared.offset + code, size)
 
     # --- sending ------------------------------------------------------------------------------------
 
-    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+    def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool:
         """Queue one message. Returns False if the connection has ended or the send queue is full. A full queue drops
         gossip (`may_drop`); any other message then disconnects the peer.
         """
@@ -287,21 +287,21 @@ class Connection(asyncio.Protocol):
             case Message(shared, code, payload):
                 traffic.note_received(shared, code, len(payload))
                 self._attached[shared.capability.name].received(code, payload)
-            case Oversized(shared, code, size):
+            case OversizedMessage(shared, code, size):
                 traffic.note_received(shared, code, size)
                 self._attached[shared.capability.name].oversized(code, size)
-            case Pinged():
+            case PingReceived():
                 traffic.note_p2p(traffic.received, PING_ID)
                 self._say(PONG_ID)
-            case Greeted():
+            case HelloReceived():
                 traffic.note_p2p(traffic.received, HELLO_ID)
                 self._greet(event)
-            case Left(reason):
+            case DisconnectReceived(reason):
                 traffic.note_p2p(traffic.received, DISCONNECT_ID)
                 known = DisconnectReason.TCP_ERROR if reason is None else reason
                 self._end(known, "Disconnect received", by_us=False)
 
-    def _greet(self, greeted: Greeted) -> None:
+    def _greet(self, greeted: HelloReceived) -> None:
         """Check the peer after its Hello and attach the shared sub-protocols."""
         self._channel.write_handshake()
         context = self._context
@@ -373,7 +373,7 @@ class Connection(asyncio.Protocol):
     def _end(self, reason: DisconnectReason, text: str, *, by_us: bool, can_send: bool = True) -> None:
         if self._ending is not None:
             return
-        self._ending = Ending(reason, by_us, text)
+        self._ending = ConnectionEnd(reason, by_us, text)
         channel, traffic = self._channel, self._context.traffic
         channel.drop_queues()
         if channel.transport is not None:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from ophion.peers.connection.message_reassembly import MessageReassembly
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
-from ophion.peers.connection.timeouts import Timing
+from ophion.peers.connection.timeouts import StageTimeouts
 from ophion.peers.connection.traffic import Traffic
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.peer import Peer
@@ -30,11 +30,11 @@ class ConnectionManager(Protocol):
     def joined(self, connection: Connection, peer: Peer) -> None:
         """Called when the peer is accepted and its sub-protocols are attached."""
 
-    def left(self, connection: Connection, ending: Ending) -> None:
+    def left(self, connection: Connection, ending: ConnectionEnd) -> None:
         """Called once when a connection has ended, even if it ended before Hello."""
 
 
-class Ending(NamedTuple):
+class ConnectionEnd(NamedTuple):
     """How a connection ended: the disconnect reason, and which node ended the connection."""
 
     reason: DisconnectReason
@@ -51,7 +51,7 @@ class PeerContext(Struct, frozen=True):
     traffic: Traffic
     manager: ConnectionManager
     subprotocols: Sequence[Subprotocol] = ()
-    timing: Timing = field(default_factory=Timing)
+    timing: StageTimeouts = field(default_factory=StageTimeouts)
     assembly: MessageReassembly[Connection] = field(default_factory=MessageReassembly)
     has_own_quota: Callable[[bytes], bool] = lambda node_id: False
     """Returns whether a node is exempt from the limit on incomplete large messages. Static peers, validators and

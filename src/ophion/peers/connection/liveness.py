@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.peers.connection.timeouts import Timing
+from ophion.peers.connection.timeouts import StageTimeouts
 
 
 class PeerLiveness:
@@ -10,7 +10,7 @@ class PeerLiveness:
 
     __slots__ = ("_timing", "is_pinged", "is_probed", "message_at", "received_at")
 
-    def __init__(self, timing: Timing, now: float) -> None:
+    def __init__(self, timing: StageTimeouts, now: float) -> None:
         self._timing = timing
         self.received_at = now
         """Time of the last received bytes."""

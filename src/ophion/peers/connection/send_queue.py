@@ -1,4 +1,4 @@
-"""`Outbox`: the send queue of one peer, bounded in bytes.
+"""`SendQueue`: the send queue of one peer, bounded in bytes.
 
 Messages stay unencrypted until the socket can send them. So all queues share one copy of a block, and the messages of a
 closed connection are never encrypted.
@@ -19,7 +19,7 @@ _OVERHEAD: Final = 64
 """Bytes counted per message in addition to its payload, so that empty messages count too."""
 
 
-class Outbox:
+class SendQueue:
     """FIFO queue of messages to one peer."""
 
     __slots__ = ("_messages", "size")

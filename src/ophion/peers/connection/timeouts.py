@@ -8,7 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 
-class Timing(Struct, frozen=True):
+class StageTimeouts(Struct, frozen=True):
     """Timeouts in seconds; tests shorten them."""
 
     connect: float = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ophion.peers.rlpx.capability import Shared
+from ophion.peers.rlpx.capability import SharedCapability
 
 P2P = "p2p"
 _P2P_NAMES = ("Hello", "Disconnect", "Ping", "Pong")
@@ -42,13 +42,13 @@ class Traffic:
         self.disconnected: Counter[tuple[str, str]] = Counter()
         """Number of ended connections, by the side that ended them (`local` or `remote`) and by reason."""
 
-    def note_received(self, shared: Shared, code: int, size: int) -> None:
+    def note_received(self, shared: SharedCapability, code: int, size: int) -> None:
         """Count one received message."""
         capability = shared.capability
         self.received[capability.name, capability.message_name(code), code] += 1
         self.payload_received[capability.name] += size
 
-    def note_sent(self, shared: Shared, code: int, size: int) -> None:
+    def note_sent(self, shared: SharedCapability, code: int, size: int) -> None:
         """Count one sent message, when it is queued."""
         capability = shared.capability
         self.sent[capability.name, capability.message_name(code), code] += 1

@@ -49,9 +49,7 @@ class _ValidatorPeer(Struct, frozen=True):
 
 
 class Validators:
-    """Sends the messages of one consensus driver to the connected peers. Implements `Gossip`, the driver's interface to
-    the network.
-    """
+    """Sends the messages of one consensus driver to the connected peers. Implements `ValidatorGossip`."""
 
     def __init__(self, driver: BftDriver, clock: Clock, catch_up: Callable[[Address | None, int], None]) -> None:
         self.dropped = 0

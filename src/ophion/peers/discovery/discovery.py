@@ -27,10 +27,10 @@ from ophion.peers.discovery.node_record import LocalRecord, Record
 from ophion.peers.discovery.packets import (
     Endpoint,
     FindNode,
-    Kind,
     Neighbor,
     Neighbors,
     Packet,
+    PacketKind,
     Ping,
     Pong,
     RecordRequest,
@@ -38,7 +38,7 @@ from ophion.peers.discovery.packets import (
     decode,
     encode,
 )
-from ophion.peers.discovery.routing_table import BUCKET_SIZE, Buckets, place_of
+from ophion.peers.discovery.routing_table import BUCKET_SIZE, RoutingTable, place_of
 from ophion.peers.policy.pending_limit import PendingLimit
 from ophion.permissions.node_rules import Action
 from ophion.primitives import rlp
@@ -74,13 +74,13 @@ _IDLE_INTERVAL_S: Final = 1800.0
 _CHECK_INTERVAL_S: Final = (5.0, 10.0)
 
 Address = tuple[str, int]
-_Key = tuple[bytes, str, Kind]
+_Key = tuple[bytes, str, PacketKind]
 """Key of an open request: node id, IP and expected response type. The IP matters, because Neighbors may name a wrong
 address.
 """
 
 
-class ChainMark(Struct, frozen=True):
+class EthEntry(Struct, frozen=True):
     """Reads and writes the `eth` entry of node records, which identifies the chain before a connection."""
 
     entry: Callable[[], bytes | None] = lambda: None
@@ -101,7 +101,7 @@ class DiscoveryContext(Struct, frozen=True):
     """Whether subnets, bans and permissions allow an action for a node."""
     is_reserved: Callable[[bytes], bool] = lambda node_id: False
     """Whether a node has a reserved slot: a static peer, a bootnode or a validator."""
-    chain: ChainMark = field(default_factory=ChainMark)
+    chain: EthEntry = field(default_factory=EthEntry)
 
 
 class _Request(Struct):
@@ -146,7 +146,7 @@ class Discovery:
         self._learning: set[bytes] = set()
         self._learning_reserved: set[bytes] = set()
         self.record = record
-        self.buckets = Buckets(self._own_id)
+        self.buckets = RoutingTable(self._own_id)
         self.set_bootnodes(bootnodes)
         self.received_count: Counter[str] = Counter()
         """Received packets by type. The type `bad` counts undecodable and expired packets."""
@@ -235,7 +235,7 @@ class Discovery:
             return False
         # this node may have sent the open Ping only because the remote node pinged first; from now on the Ping counts
         # against `_MAX_OPEN`
-        self._returned.leave((enode.node_id, enode.ip, Kind.PONG))
+        self._returned.leave((enode.node_id, enode.ip, PacketKind.PONG))
         return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
@@ -268,7 +268,7 @@ class Discovery:
             return None
         if not self._context.may(enode, Action.SEND_FIND_NODE):
             return None
-        request = self._ask(enode, FindNode(target, self._expiry()), Kind.NEIGHBORS)
+        request = self._ask(enode, FindNode(target, self._expiry()), PacketKind.NEIGHBORS)
         if request is None:
             return None
         has_answered = await asyncio.shield(request.answer) or bool(request.found)
@@ -278,7 +278,7 @@ class Discovery:
         """Request the record of a node. Returns None if the node does not respond."""
         if not await self._ensure_bond(enode):
             return None
-        request = self._ask(enode, RecordRequest(self._expiry()), Kind.RECORD_RESPONSE)
+        request = self._ask(enode, RecordRequest(self._expiry()), PacketKind.RECORD_RESPONSE)
         if request is None or not await asyncio.shield(request.answer):
             return None
         return request.record
@@ -318,9 +318,9 @@ class Discovery:
             return None
         sender = Endpoint(self._host, self._udp_port, self._tcp_port)
         ping = Ping(sender, Endpoint(enode.ip, enode.udp_port, 0), self._expiry(), self.record.seq)
-        return self._ask(enode, ping, Kind.PONG)
+        return self._ask(enode, ping, PacketKind.PONG)
 
-    def _ask(self, enode: Enode, packet: Packet, answer: Kind) -> _Request | None:
+    def _ask(self, enode: Enode, packet: Packet, answer: PacketKind) -> _Request | None:
         """Send a request, or return the open request of the same type to this node. None if too many are open."""
         key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:
@@ -378,7 +378,7 @@ class Discovery:
             return
         if node_id == self._own_id:
             return
-        self.received_count[Kind(kind).name.lower()] += 1
+        self.received_count[PacketKind(kind).name.lower()] += 1
         match packet:
             case Ping():
                 self._on_ping(packet, digest, node_id, ip, port)
@@ -416,7 +416,7 @@ class Discovery:
         """Ping an unproven node that has pinged us. If too many such Pings are open, give up an open Ping to the IP
         that has most of them.
         """
-        key = (enode.node_id, enode.ip, Kind.PONG)
+        key = (enode.node_id, enode.ip, PacketKind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:
             return
         evicted = self._returned.enter(key, enode.ip, is_known=False)
@@ -424,13 +424,13 @@ class Discovery:
             self._close(evicted, False)
 
     def _on_pong(self, pong: Pong, node_id: bytes, ip: str) -> None:
-        request = self._open.get((node_id, ip, Kind.PONG))
+        request = self._open.get((node_id, ip, PacketKind.PONG))
         if request is None or request.hash != pong.ping_hash:
             return
         enode = request.enode
         is_new = self._bonds.prove(enode, self._clock.monotonic())
         self._keep(enode)
-        self._close((node_id, ip, Kind.PONG), True)
+        self._close((node_id, ip, PacketKind.PONG), True)
         if is_new or (node_id not in self._suitable and self._context.wants_more()):
             self._learn_about(enode)
         elif node_id in self._suitable:
@@ -449,7 +449,7 @@ class Discovery:
             self._send(Neighbors(tuple(near[start : start + _MAX_NEIGHBORS]), self._expiry()), (ip, port))
 
     def _on_neighbors(self, packet: Neighbors, node_id: bytes, ip: str) -> None:
-        request = self._open.get((node_id, ip, Kind.NEIGHBORS))
+        request = self._open.get((node_id, ip, PacketKind.NEIGHBORS))
         if request is None:
             return
         for node in packet.nodes[:BUCKET_SIZE]:
@@ -457,7 +457,7 @@ class Discovery:
             if is_plausible(at.ip, at.udp_port, ip):
                 request.found.append(Enode(node.node_id, at.ip, at.tcp_port, at.udp_port))
         if len(packet.nodes) < _MAX_NEIGHBORS or len(request.found) >= BUCKET_SIZE:
-            self._close((node_id, ip, Kind.NEIGHBORS), True)
+            self._close((node_id, ip, PacketKind.NEIGHBORS), True)
 
     def _on_record_request(self, digest: bytes, node_id: bytes, ip: str, port: int) -> None:
         if self._proven(node_id, ip) is not None:
@@ -465,7 +465,7 @@ class Discovery:
             self._send(RecordResponse(digest, self.record.encoded), (ip, port))
 
     def _on_record(self, packet: RecordResponse, node_id: bytes, ip: str) -> None:
-        request = self._open.get((node_id, ip, Kind.RECORD_RESPONSE))
+        request = self._open.get((node_id, ip, PacketKind.RECORD_RESPONSE))
         if request is None or request.hash != packet.request_hash:
             return
         try:
@@ -474,7 +474,7 @@ class Discovery:
             return
         if record.node_id == node_id:
             request.record = record
-            self._close((node_id, ip, Kind.RECORD_RESPONSE), True)
+            self._close((node_id, ip, PacketKind.RECORD_RESPONSE), True)
 
     def _keep(self, enode: Enode) -> None:
         if self._context.may(enode, Action.KEEP_IN_TABLE):

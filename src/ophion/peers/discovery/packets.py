@@ -23,7 +23,7 @@ _MAX_ITEMS: Final = 256
 """Limit of RLP items in a packet, at all levels. A packet with 16 neighbours has 81 items."""
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """Type byte of a discovery packet."""
 
     PING = 1
@@ -99,27 +99,27 @@ class RecordResponse(Struct, frozen=True):
 Packet: TypeAlias = Ping | Pong | FindNode | Neighbors | RecordRequest | RecordResponse
 
 
-def encode(packet: Packet) -> tuple[Kind, bytes]:
+def encode(packet: Packet) -> tuple[PacketKind, bytes]:
     """Return the type byte and RLP of a packet."""
     match packet:
         case Ping(sender, receiver, expiration, seq):
-            return Kind.PING, _list([VERSION, _endpoint(sender), _endpoint(receiver), expiration], seq)
+            return PacketKind.PING, _list([VERSION, _endpoint(sender), _endpoint(receiver), expiration], seq)
         case Pong(receiver, ping_hash, expiration, seq):
-            return Kind.PONG, _list([_endpoint(receiver), ping_hash, expiration], seq)
+            return PacketKind.PONG, _list([_endpoint(receiver), ping_hash, expiration], seq)
         case FindNode(target, expiration):
-            return Kind.FIND_NODE, rlp.encode([target, expiration])
+            return PacketKind.FIND_NODE, rlp.encode([target, expiration])
         case Neighbors(nodes, expiration):
             listed = [[*_endpoint(node.endpoint), node.node_id] for node in nodes]
-            return Kind.NEIGHBORS, rlp.encode([listed, expiration])
+            return PacketKind.NEIGHBORS, rlp.encode([listed, expiration])
         case RecordRequest(expiration):
-            return Kind.RECORD_REQUEST, rlp.encode([expiration])
+            return PacketKind.RECORD_REQUEST, rlp.encode([expiration])
         case RecordResponse(request_hash, record):
-            return Kind.RECORD_RESPONSE, rlp.list_of([rlp.encode(request_hash), record])
+            return PacketKind.RECORD_RESPONSE, rlp.list_of([rlp.encode(request_hash), record])
 
 
 def decode(kind: int, data: bytes) -> Packet:
     """Decode a packet from its type byte and RLP; raises `DecodeError`."""
-    if kind == Kind.RECORD_RESPONSE:
+    if kind == PacketKind.RECORD_RESPONSE:
         parts = rlp.split_list(data, _MAX_ITEMS)
         if len(parts) < 2:
             raise DecodeError("packet: too few elements")
@@ -127,18 +127,18 @@ def decode(kind: int, data: bytes) -> Packet:
     items = rlp.decode_list(data, max_items=_MAX_ITEMS)
     try:
         match kind:
-            case Kind.PING:
+            case PacketKind.PING:
                 return Ping(_read_endpoint(items[1]), _read_endpoint(items[2]), _number(items[3]), _seq(items, 4))
-            case Kind.PONG:
+            case PacketKind.PONG:
                 ping_hash = _bytes(items[1], _HASH_LENGTH)
                 return Pong(_read_endpoint(items[0]), ping_hash, _number(items[2]), _seq(items, 3))
-            case Kind.FIND_NODE:
+            case PacketKind.FIND_NODE:
                 return FindNode(_bytes(items[0], NODE_ID_LENGTH), _number(items[1]))
-            case Kind.NEIGHBORS:
+            case PacketKind.NEIGHBORS:
                 if isinstance(items[0], bytes):
                     raise DecodeError("neighbours: expected a list")
                 return Neighbors(tuple(_neighbor(item) for item in items[0]), _number(items[1]))
-            case Kind.RECORD_REQUEST:
+            case PacketKind.RECORD_REQUEST:
                 return RecordRequest(_number(items[0]))
     except IndexError:
         raise DecodeError("packet: too few elements") from None

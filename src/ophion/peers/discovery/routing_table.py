@@ -1,4 +1,4 @@
-"""`Buckets`: the Kademlia routing table of live nodes (networking.md 2.3).
+"""`RoutingTable`: the Kademlia routing table of live nodes (networking.md 2.3).
 
 The distance of two nodes is the XOR of their hashed ids. A bucket holds 16 nodes whose distance has the same bit
 length, least recently seen first. Further nodes go into the bucket's short replacement list.
@@ -38,7 +38,7 @@ class _Bucket(Struct):
     waiting: OrderedDict[bytes, Enode] = field(default_factory=OrderedDict)
 
 
-class Buckets:
+class RoutingTable:
     """Routing table, relative to the local node id."""
 
     def __init__(self, own_id: bytes) -> None:

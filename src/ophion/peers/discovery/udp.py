@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from ophion.peers.connection.receive_scheduler import ReceiveScheduler
-from ophion.peers.discovery.packets import Kind
+from ophion.peers.discovery.packets import PacketKind
 from ophion.peers.token_bucket import TokenBucket
 from ophion.primitives.enode import socket_ip
 from ophion.runtime.clock import Clock
@@ -34,7 +34,7 @@ ADDRESS_PER_S: Final = 150
 _MAX_RATE_LIMITS: Final = 4096
 _KIND_OFFSET: Final = 97
 """Offset of the packet type byte, after hash and signature."""
-_RESPONSES: Final = frozenset({Kind.PONG, Kind.NEIGHBORS, Kind.RECORD_RESPONSE})
+_RESPONSES: Final = frozenset({PacketKind.PONG, PacketKind.NEIGHBORS, PacketKind.RECORD_RESPONSE})
 _MAX_PER_STEP: Final = 4
 
 

@@ -22,7 +22,7 @@ from typing import Final
 from ophion.chain.block import decode_block, encode_block, peek_header
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent, Reorged
-from ophion.chain.importer import Importer, Outcome
+from ophion.chain.importer import Importer, ImportOutcome
 from ophion.chain.validation import check_belongs
 from ophion.consensus.engine import Finality
 from ophion.errors import InvalidBlock, OphionError, UnknownParent
@@ -44,7 +44,7 @@ from ophion.peers.eth.messages import (
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.peer_head import PeerHead
 from ophion.peers.eth.peers import EthPeers
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader, Header
@@ -76,7 +76,7 @@ class BlockGossip:
         importer: Importer,
         peers: EthPeers,
         tasks: DetachedTasks[EthPeer],
-        lane: PeerLane[Peer],
+        lane: FairWorkerQueue[Peer],
         clock: Clock,
         random: Random,
         is_member: Callable[[EthPeer], bool],
@@ -274,7 +274,7 @@ class BlockGossip:
             # do not blame the peer, because peers relay a block after verifying only its header
             log.warning("announced block not imported block=%s error=%s", header, error)
             return
-        if imported.outcome is not Outcome.KNOWN:
+        if imported.outcome is not ImportOutcome.KNOWN:
             log.info(
                 "imported block number=%d hash=0x%s txs=%d",
                 header.number,

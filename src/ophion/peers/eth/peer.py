@@ -40,7 +40,7 @@ from ophion.peers.eth.response_validation import (
     read_transactions,
 )
 from ophion.peers.eth.versions import NAME, EthVersion
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, Hash32
@@ -68,7 +68,7 @@ class Host(Protocol):
     def chain(self) -> Chain: ...
 
     @property
-    def lane(self) -> PeerLane[Peer]:
+    def lane(self) -> FairWorkerQueue[Peer]:
         """The lane (worker threads) that decodes responses."""
 
     @property

@@ -29,7 +29,7 @@ from ophion.peers.eth.request_handler import RequestHandler
 from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.transaction_gossip import TransactionGossip
 from ophion.peers.eth.versions import NAME, VERSIONS, EthVersion, offered
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.peers.rlpx.capability import Capability
 from ophion.pool.pool import TxPool
@@ -62,7 +62,7 @@ class EthProtocol:
         network_id: int,
     ) -> None:
         self.chain = chain
-        self.lane = PeerLane(lanes.peers, self.is_member_node)
+        self.lane = FairWorkerQueue(lanes.peers, self.is_member_node)
         """Worker threads for database reads and decoding on behalf of peers. Jobs of network members run first."""
         self.peers = EthPeers()
         self.network_id = network_id

@@ -22,7 +22,7 @@ from ophion.peers.eth.field_decoding import enclosed, list_of_hashes
 from ophion.peers.eth.messages import ANSWERS, Code, GetHeaders, decode_get
 from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.versions import NAME, EthVersion
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.primitives import rlp
 
@@ -49,7 +49,7 @@ class _Request(Struct, frozen=True):
 class RequestHandler:
     """Responds to the requests of one peer."""
 
-    def __init__(self, peer: Peer, version: EthVersion, answers: ResponseReader, lane: PeerLane[Peer]) -> None:
+    def __init__(self, peer: Peer, version: EthVersion, answers: ResponseReader, lane: FairWorkerQueue[Peer]) -> None:
         self._peer = peer
         self._version = version
         self._answers = answers

@@ -29,7 +29,7 @@ from ophion.peers.eth.peers import EthPeers
 from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.transaction_fetcher import TransactionFetcher
 from ophion.peers.eth.transaction_intake import IntakeShare, TransactionIntake
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Added, DropReason, PoolEvent
@@ -62,7 +62,7 @@ class TransactionGossip:
         pool: TxPool,
         peers: EthPeers,
         makers: Container[Address],
-        lane: PeerLane[Peer],
+        lane: FairWorkerQueue[Peer],
         random: Random,
         is_accepting: Callable[[], bool],
         is_member: Callable[[EthPeer], bool],

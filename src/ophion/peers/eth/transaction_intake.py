@@ -19,7 +19,7 @@ from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.response_validation import read_transactions
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.peers.token_bucket import TokenBucket
 from ophion.pool.admission import BLOB_TYPE
@@ -90,7 +90,7 @@ class TransactionIntake:
         peer: EthPeer,
         pool: TxPool,
         seen: RecentTransactions,
-        lane: PeerLane[Peer],
+        lane: FairWorkerQueue[Peer],
         came: Callable[[Hash32], None],
         share: Callable[[], IntakeShare | None],
     ) -> None:

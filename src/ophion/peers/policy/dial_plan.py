@@ -35,7 +35,7 @@ _MAX_CANDIDATES: Final = 512
 _JITTER: Final = 0.2
 
 
-class Outcome(Enum):
+class DialOutcome(Enum):
     """How a dial attempt or a connection ended."""
 
     LOST = "an established connection ended"
@@ -153,7 +153,7 @@ class DialPlan:
         targets += (target for target in self._found.values() if free > 0 or self._is_member(target.enode.node_id))
         return min((target.due for target in targets if target.enode.node_id not in busy), default=None)
 
-    def ended(self, node_id: bytes, now: float, outcome: Outcome) -> None:
+    def ended(self, node_id: bytes, now: float, outcome: DialOutcome) -> None:
         """Record the end of a dial attempt, or of an inbound or outbound connection."""
         for target in self._static.values():
             if target.enode.node_id == node_id:
@@ -161,7 +161,7 @@ class DialPlan:
         found = self._found.get(node_id)
         if found is None:
             return
-        found.failures = found.failures + 1 if outcome is Outcome.FAILED else 0
+        found.failures = found.failures + 1 if outcome is DialOutcome.FAILED else 0
         if found.failures >= _MAX_FAILURES:
             # forget the node, because discovery offers the node again once it responds
             del self._found[node_id]
@@ -169,19 +169,19 @@ class DialPlan:
             pause = min(PAUSE_S * 2 ** max(found.failures - 1, 0), _MAX_PAUSE_S)
             found.due = now + self._jittered(pause)
 
-    def _static_delay(self, target: _DialTarget, outcome: Outcome) -> float:
+    def _static_delay(self, target: _DialTarget, outcome: DialOutcome) -> float:
         last = len(STATIC_DELAYS) - 1
-        if outcome is Outcome.FAILED:
+        if outcome is DialOutcome.FAILED:
             step = min(target.failures, last)
             target.failures += 1
-        elif outcome is Outcome.LOST:
+        elif outcome is DialOutcome.LOST:
             step = target.failures = 0
         else:
-            step = 3 if outcome is Outcome.FULL else 1
+            step = 3 if outcome is DialOutcome.FULL else 1
         delay = STATIC_DELAYS[step]
         if target.enode.ip and is_public(target.enode.ip):
             delay = max(delay, PAUSE_S)
-        elif outcome is Outcome.FAILED:
+        elif outcome is DialOutcome.FAILED:
             delay = min(delay, NEAR_DELAY_S)
         return self._jittered(delay)
 

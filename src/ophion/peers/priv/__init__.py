@@ -16,8 +16,8 @@ box from any sender, so an attacker could relay a challenge to the real holder. 
 names both nodes of the connection.
 
     messages      encoding and decoding of the messages above
-    peer          the protocol on one connection; implements `Line` for the enclave
+    peer          the protocol on one connection; implements `EnclaveLink` for the enclave
     key_proofs    challenges and proofs
-    payload_push  payload and group records (parcels) queued for one peer
+    payload_push  payload and group records queued for one peer
     protocol      the sub-protocol and its shared state
 """

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
-from ophion.enclave.payload_exchange import Kind, Label, Listing, Parcel
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES
 from ophion.errors import DecodeError
 from ophion.native.enclave import read_sealed
@@ -16,14 +16,14 @@ from ophion.primitives import rlp
 
 MAX_LABELS: Final = 1024
 """Limit of record labels per message."""
-MAX_PARCELS: Final = 1024
+MAX_RECORDS: Final = 1024
 MAX_REASON_BYTES: Final = 200
 NONCE_SIZE: Final = 24
 SECRET_SIZE: Final = 32
 MAX_PUSH_BYTES: Final = MAX_RECORD_BYTES + 1024 * 1024
 """Size limit of a message that pushes records: one record of the maximum size, or many smaller records."""
 _MAX_BOX_BYTES: Final = 512
-_MAX_ITEMS: Final = 4 * MAX_PARCELS
+_MAX_ITEMS: Final = 4 * MAX_RECORDS
 """Limit of RLP items in a message, at all levels."""
 
 
@@ -47,7 +47,7 @@ MAX_BYTES: Final = {
     Code.CHALLENGE: MAX_KEYS * (_MAX_BOX_BYTES + 128),
     Code.PROOF: 2048,
     Code.PUSH_PAYLOAD: MAX_PUSH_BYTES,
-    Code.ACK: MAX_PARCELS * (MAX_REASON_BYTES + 48),
+    Code.ACK: MAX_RECORDS * (MAX_REASON_BYTES + 48),
     Code.PUSH_GROUP: MAX_PUSH_BYTES,
     Code.GET_PAYLOAD: MAX_LABELS * 36 + 64,
     Code.PAYLOAD: MAX_PUSH_BYTES,
@@ -67,11 +67,9 @@ class Challenge(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """Result of a pushed parcel (a payload or group record). An empty reason means that the peer has stored it
-    durably.
-    """
+    """Result of a pushed payload or group. An empty reason means that the peer has stored it durably."""
 
-    label: Label
+    label: RecordLabel
     reason: str
 
 
@@ -122,14 +120,14 @@ def read_proofs(payload: bytes) -> list[tuple[bytes, bytes]]:
     return [(_exact(key, KEY_SIZE), _exact(secret, SECRET_SIZE)) for key, secret in items]
 
 
-def encode_bodies(parcels: Sequence[Parcel]) -> bytes:
+def encode_bodies(entries: Sequence[EnclaveRecord]) -> bytes:
     """Encode a `PushPayload` or `PushGroup` message from encoded records."""
-    return rlp.encode([one.body for one in parcels])
+    return rlp.encode([one.body for one in entries])
 
 
-def read_payloads(payload: bytes) -> list[Parcel]:
+def read_payloads(payload: bytes) -> list[EnclaveRecord]:
     """Decode a `PushPayload` message. The label of each payload is computed from its ciphertext."""
-    return [Parcel(Label(Kind.PAYLOAD, _key_of(body)), body) for body in _bodies(payload)]
+    return [EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, _key_of(body)), body) for body in _bodies(payload)]
 
 
 def read_groups(payload: bytes) -> list[bytes]:
@@ -144,31 +142,31 @@ def encode_acks(acks: Sequence[Ack]) -> bytes:
 
 def read_acks(payload: bytes) -> list[Ack]:
     """Decode an `Ack` message."""
-    items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_PARCELS))
+    items = (_tuple(item, 2) for item in _list(_decoded(payload), MAX_RECORDS))
     return [Ack(_label(label), _text(reason)) for label, reason in items]
 
 
-def encode_request(request_id: int, labels: Sequence[Label]) -> bytes:
+def encode_request(request_id: int, labels: Sequence[RecordLabel]) -> bytes:
     """Encode a `GetPayload` request."""
     return rlp.encode([request_id, [label.encode() for label in labels]])
 
 
-def read_request(payload: bytes) -> tuple[int, list[Label]]:
+def read_request(payload: bytes) -> tuple[int, list[RecordLabel]]:
     """Decode a `GetPayload` request."""
     request_id, labels = _tuple(_decoded(payload), 2)
     return _number(request_id), [_label(item) for item in _list(labels, MAX_LABELS)]
 
 
-def encode_parcels(request_id: int, parcels: Sequence[Parcel]) -> bytes:
+def encode_records(request_id: int, entries: Sequence[EnclaveRecord]) -> bytes:
     """Encode a `Payload` response."""
-    return rlp.encode([request_id, [[one.label.encode(), one.body] for one in parcels]])
+    return rlp.encode([request_id, [[one.label.encode(), one.body] for one in entries]])
 
 
-def read_parcels(payload: bytes) -> tuple[int, list[Parcel]]:
+def read_records(payload: bytes) -> tuple[int, list[EnclaveRecord]]:
     """Decode a `Payload` response."""
-    request_id, parcels = _tuple(_decoded(payload), 2)
-    items = (_tuple(item, 2) for item in _list(parcels, MAX_PARCELS))
-    return _number(request_id), [Parcel(_label(label), _any_bytes(body)) for label, body in items]
+    request_id, entries = _tuple(_decoded(payload), 2)
+    items = (_tuple(item, 2) for item in _list(entries, MAX_RECORDS))
+    return _number(request_id), [EnclaveRecord(_label(label), _any_bytes(body)) for label, body in items]
 
 
 def encode_list(request: ListRequest) -> bytes:
@@ -182,16 +180,16 @@ def read_list(payload: bytes) -> ListRequest:
     return ListRequest(_number(request_id), _exact(key, KEY_SIZE), _number(after))
 
 
-def encode_listing(request_id: int, listing: Listing) -> bytes:
+def encode_listing(request_id: int, listing: RecordListing) -> bytes:
     """Encode a `Listed` response."""
     return rlp.encode([request_id, [label.encode() for label in listing.labels], listing.last, int(listing.has_more)])
 
 
-def read_listing(payload: bytes) -> tuple[int, Listing]:
+def read_listing(payload: bytes) -> tuple[int, RecordListing]:
     """Decode a `Listed` response into the request id and the listing."""
     request_id, labels, last, more = _tuple(_decoded(payload), 4)
     found = [_label(item) for item in _list(labels, MAX_LABELS)]
-    return _number(request_id), Listing(found, _number(last), _number(more) != 0)
+    return _number(request_id), RecordListing(found, _number(last), _number(more) != 0)
 
 
 def response_id(payload: bytes) -> int:
@@ -210,7 +208,7 @@ def _decoded(payload: bytes) -> rlp.Item:
 
 
 def _bodies(payload: bytes) -> list[bytes]:
-    return [_any_bytes(item) for item in _list(_decoded(payload), MAX_PARCELS)]
+    return [_any_bytes(item) for item in _list(_decoded(payload), MAX_RECORDS)]
 
 
 def _key_of(record: bytes) -> bytes:
@@ -250,8 +248,8 @@ def _at_most(item: rlp.Item, limit: int) -> bytes:
     return item
 
 
-def _label(item: rlp.Item) -> Label:
-    return Label.decode(_exact(item, 1 + KEY_SIZE))
+def _label(item: rlp.Item) -> RecordLabel:
+    return RecordLabel.decode(_exact(item, 1 + KEY_SIZE))
 
 
 def _number(item: rlp.Item) -> int:

@@ -1,4 +1,4 @@
-"""`PrivPeer`: the sub-protocol priv/1 on one connection. Implements `Line`, the enclave's interface to a peer."""
+"""`PrivPeer`: the sub-protocol priv/1 on one connection. Implements `EnclaveLink` for the enclave."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
 from ophion.enclave.payload_access import listed, served
-from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing, Parcel
+from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.payload_intake import UNKNOWN_GROUP
 from ophion.native.enclave import read_sealed
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.peers.priv import messages
 from ophion.peers.priv.key_proofs import KeyProver
 from ophion.peers.priv.messages import MAX_LABELS, Ack, Code, ListRequest
-from ophion.peers.priv.payload_push import Push, Pushes
+from ophion.peers.priv.payload_push import PayloadPush, Push
 from ophion.peers.token_bucket import TokenBucket
 from ophion.runtime.clock import Clock, Entropy
 
@@ -63,7 +63,7 @@ class PrivPeer:
         own_id: bytes,
         clock: Clock,
         entropy: Entropy,
-        lane: PeerLane[Peer],
+        lane: FairWorkerQueue[Peer],
     ) -> None:
         self.name = peer.enode.url
         self.identity = peer.id
@@ -73,7 +73,7 @@ class PrivPeer:
         self._lane = lane
         self._clock = clock
         self._prover = KeyProver(enclave.keyring, own_id, peer.id, entropy)
-        self._pushes = Pushes(self._push, clock.monotonic)
+        self._pushes = PayloadPush(self._push, clock.monotonic)
         self._requests: dict[int, tuple[Code, asyncio.Future[object]]] = {}
         """Open requests by id: the code of the expected response, and its future."""
         self._request_id = 0
@@ -87,25 +87,25 @@ class PrivPeer:
 
     # --- Line (called by the enclave) ------------------------------------------------------------
 
-    def push(self, parcel: Parcel) -> Push:
-        """Queue a parcel (a payload or group record). Parcels are sent in batches."""
-        return self._pushes.put(parcel)
+    def push(self, entry: EnclaveRecord) -> Push:
+        """Queue a payload or group for the peer. Several of them are sent in one message."""
+        return self._pushes.put(entry)
 
-    async def listing(self, key: bytes, after: int) -> Listing:
+    async def listing(self, key: bytes, after: int) -> RecordListing:
         """List the records that the peer has for a local enclave key, after the sequence number `after`."""
         request_id = self._next_id()
         request = messages.encode_list(ListRequest(request_id, key, after))
-        return cast(Listing, await self._ask(request_id, Code.LIST, request, Code.LISTED))
+        return cast(RecordListing, await self._ask(request_id, Code.LIST, request, Code.LISTED))
 
-    async def fetch(self, labels: Sequence[Label]) -> list[Parcel]:
-        """Fetch parcels (payload or group records) by label. The peer may return only some parcels. Duplicates are
+    async def fetch(self, labels: Sequence[RecordLabel]) -> list[EnclaveRecord]:
+        """Fetch records of payloads and groups by label. The peer may return only some records. Duplicates are
         dropped.
         """
         request_id = self._next_id()
         request = messages.encode_request(request_id, labels[:MAX_LABELS])
-        answer = cast(list[Parcel], await self._ask(request_id, Code.GET_PAYLOAD, request, Code.PAYLOAD))
+        answer = cast(list[EnclaveRecord], await self._ask(request_id, Code.GET_PAYLOAD, request, Code.PAYLOAD))
         missing = dict.fromkeys(labels)
-        return [parcel for parcel in answer if missing.pop(parcel.label, _ABSENT) is not _ABSENT]
+        return [entry for entry in answer if missing.pop(entry.label, _ABSENT) is not _ABSENT]
 
     # --- Attached (called by the connection) -----------------------------------------------------
 
@@ -125,7 +125,7 @@ class PrivPeer:
         elif known in (Code.PAYLOAD, Code.LISTED):
             if not self._expects(known, messages.response_id(payload)):
                 return  # the response is late or unsolicited, so do not decode it
-            read = messages.read_parcels if known is Code.PAYLOAD else messages.read_listing
+            read = messages.read_records if known is Code.PAYLOAD else messages.read_listing
             self._answered(*read(payload))
         else:
             self._on_key_message(known, payload)
@@ -135,7 +135,7 @@ class PrivPeer:
         raise PeerMisbehaved(DisconnectReason.BREACH, f"priv {Code(code).name.lower()} of {size} bytes")
 
     def closed(self) -> None:
-        """Fail all pushes and requests with `LineLost`, because the connection has ended."""
+        """Fail all pushes and requests with `EnclaveLinkLost`, because the connection has ended."""
         self._is_closed = True
         if self._watch is not None:
             self._watch.cancel()
@@ -143,7 +143,7 @@ class PrivPeer:
         self._pushes.lose()
         for _, request in self._requests.values():
             if not request.done():
-                request.set_exception(LineLost())
+                request.set_exception(EnclaveLinkLost())
                 request.exception()
         self._requests.clear()
         self._inbox.clear()
@@ -186,7 +186,7 @@ class PrivPeer:
                 await self._pay(len(payload) + _COST_BYTES)
                 match code:
                     case Code.PUSH_PAYLOAD:
-                        parcels = await self._payloads(payload)
+                        entries = await self._payloads(payload)
                         # take all queued payloads together, so that they share one database commit
                         size = len(payload)
                         while self._inbox and self._inbox[0][0] is code and size < _BATCH_BYTES:
@@ -194,8 +194,8 @@ class PrivPeer:
                             self._inbox_bytes -= len(payload)
                             size += len(payload)
                             await self._pay(len(payload) + _COST_BYTES)
-                            parcels += await self._payloads(payload)
-                        await self._take(parcels)
+                            entries += await self._payloads(payload)
+                        await self._take(entries)
                     case Code.PUSH_GROUP:
                         await self._pay(len(payload) // KEY_SIZE * _MEMBER_BYTES)
                         await self._take(await self._read(_groups, payload))
@@ -206,11 +206,11 @@ class PrivPeer:
         finally:
             self._is_working = False
 
-    async def _payloads(self, payload: bytes) -> list[Parcel]:
-        parcels = await self._read(_payloads, payload)
-        members = sum(count for _, group, count in parcels if not self._enclave.knows_group(group))
+    async def _payloads(self, payload: bytes) -> list[EnclaveRecord]:
+        entries = await self._read(_payloads, payload)
+        members = sum(count for _, group, count in entries if not self._enclave.knows_group(group))
         await self._pay(members * _MEMBER_BYTES)
-        return [parcel for parcel, _, _ in parcels]
+        return [entry for entry, _, _ in entries]
 
     async def _read(self, read: Callable[[bytes], list[T]], payload: bytes) -> list[T]:
         """Decode a message, in a worker thread if the message is large."""
@@ -223,34 +223,34 @@ class PrivPeer:
         if not self._allowance.spend(amount, now):
             await asyncio.sleep(-self._allowance.left(now) / _BYTES_A_SECOND)
 
-    async def _take(self, parcels: list[Parcel]) -> None:
-        refusals = await self._enclave.take(parcels, self.keys)
-        orphans = [one for one, refusal in zip(parcels, refusals, strict=True) if refusal == UNKNOWN_GROUP]
+    async def _take(self, entries: list[EnclaveRecord]) -> None:
+        refusals = await self._enclave.take(entries, self.keys)
+        orphans = [one for one, refusal in zip(entries, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         # fetch the unknown groups in a separate task, so that this task still answers requests of the peer
         if orphans and self._peer.spawn(self._take_orphans(orphans)):
             settled = [
-                (one, refusal) for one, refusal in zip(parcels, refusals, strict=True) if refusal != UNKNOWN_GROUP
+                (one, refusal) for one, refusal in zip(entries, refusals, strict=True) if refusal != UNKNOWN_GROUP
             ]
-            parcels, refusals = [one for one, _ in settled], [refusal for _, refusal in settled]
-        self._acknowledge(parcels, refusals)
+            entries, refusals = [one for one, _ in settled], [refusal for _, refusal in settled]
+        self._acknowledge(entries, refusals)
 
-    async def _take_orphans(self, parcels: list[Parcel]) -> None:
+    async def _take_orphans(self, entries: list[EnclaveRecord]) -> None:
         """Fetch unknown groups from the sender of the payloads, then store the payloads."""
-        groups = dict.fromkeys(Label(Kind.GROUP, read_sealed(parcel.body).group) for parcel in parcels)
-        refusals: list[str | None] = [UNKNOWN_GROUP] * len(parcels)
-        with suppress(LineLost):
+        groups = dict.fromkeys(RecordLabel(RecordKind.GROUP, read_sealed(entry.body).group) for entry in entries)
+        refusals: list[str | None] = [UNKNOWN_GROUP] * len(entries)
+        with suppress(EnclaveLinkLost):
             await self._enclave.take(await self.fetch(list(groups)), self.keys)
-            refusals = await self._enclave.take(parcels, self.keys)
-        self._acknowledge(parcels, refusals)
+            refusals = await self._enclave.take(entries, self.keys)
+        self._acknowledge(entries, refusals)
 
-    def _acknowledge(self, parcels: list[Parcel], refusals: list[str | None]) -> None:
-        acks = [Ack(parcel.label, refusal or "") for parcel, refusal in zip(parcels, refusals, strict=True)]
+    def _acknowledge(self, entries: list[EnclaveRecord], refusals: list[str | None]) -> None:
+        acks = [Ack(entry.label, refusal or "") for entry, refusal in zip(entries, refusals, strict=True)]
         self._send(Code.ACK, messages.encode_acks(acks))
 
-    async def _serve(self, request_id: int, labels: list[Label]) -> None:
+    async def _serve(self, request_id: int, labels: list[RecordLabel]) -> None:
         found = served(self._enclave, labels, self.keys)
-        await self._pay(sum(len(parcel.body) for parcel in found))
-        self._send(Code.PAYLOAD, messages.encode_parcels(request_id, found))
+        await self._pay(sum(len(entry.body) for entry in found))
+        self._send(Code.PAYLOAD, messages.encode_records(request_id, found))
 
     async def _list(self, request: ListRequest) -> None:
         listing = listed(self._enclave, request.key, request.after, MAX_LABELS, self.keys)
@@ -265,16 +265,16 @@ class PrivPeer:
 
     async def _ask(self, request_id: int, code: Code, request: bytes, expected: Code) -> object:
         if self._is_closed:
-            raise LineLost
+            raise EnclaveLinkLost
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._requests[request_id] = (expected, answer)
         try:
             if not self._send(code, request):
-                raise LineLost
+                raise EnclaveLinkLost
             async with asyncio.timeout(_TIMEOUT_S):
                 return await answer
         except TimeoutError:
-            raise LineLost from None
+            raise EnclaveLinkLost from None
         finally:
             self._requests.pop(request_id, None)
 
@@ -292,11 +292,11 @@ class PrivPeer:
         if not waiting.done():
             waiting.set_result(answer)
 
-    def _push(self, kind: Kind, parcels: list[Parcel]) -> bool:
-        code = Code.PUSH_PAYLOAD if kind is Kind.PAYLOAD else Code.PUSH_GROUP
+    def _push(self, kind: RecordKind, entries: list[EnclaveRecord]) -> bool:
+        code = Code.PUSH_PAYLOAD if kind is RecordKind.PAYLOAD else Code.PUSH_GROUP
         if self._watch is None:
             self._watch = asyncio.get_running_loop().call_later(_TIMEOUT_S / 2, self._check_acks)
-        return self._send(code, messages.encode_bodies(parcels))
+        return self._send(code, messages.encode_bodies(entries))
 
     def _check_acks(self) -> None:
         """Disconnect a peer that does not acknowledge in time."""
@@ -311,12 +311,15 @@ class PrivPeer:
         return self._peer.send(NAME, code, payload)
 
 
-def _payloads(payload: bytes) -> list[tuple[Parcel, bytes, int]]:
-    """Decode a `PushPayload` message. Returns each parcel with its group id and member count."""
-    parcels = messages.read_payloads(payload)
-    sealed = [read_sealed(parcel.body) for parcel in parcels]
-    return [(parcel, one.group, one.members) for parcel, one in zip(parcels, sealed, strict=True)]
+def _payloads(payload: bytes) -> list[tuple[EnclaveRecord, bytes, int]]:
+    """Decode a `PushPayload` message. Returns each record with its group id and member count."""
+    entries = messages.read_payloads(payload)
+    sealed = [read_sealed(entry.body) for entry in entries]
+    return [(entry, one.group, one.members) for entry, one in zip(entries, sealed, strict=True)]
 
 
-def _groups(payload: bytes) -> list[Parcel]:
-    return [Parcel(Label(Kind.GROUP, GroupRecord.decode(body).id), body) for body in messages.read_groups(payload)]
+def _groups(payload: bytes) -> list[EnclaveRecord]:
+    return [
+        EnclaveRecord(RecordLabel(RecordKind.GROUP, GroupRecord.decode(body).id), body)
+        for body in messages.read_groups(payload)
+    ]

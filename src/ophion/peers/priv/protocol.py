@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ophion.enclave.embedded import EmbeddedEnclave
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.peers.priv.messages import MAX_BYTES, Code
 from ophion.peers.priv.peer import PrivPeer
@@ -22,7 +22,7 @@ class PrivProtocol:
         node_id: bytes,
         clock: Clock,
         entropy: Entropy,
-        lane: PeerLane[Peer] | None = None,
+        lane: FairWorkerQueue[Peer] | None = None,
     ) -> None:
         """Create the sub-protocol. `lane` holds the worker threads that decode large messages. If `lane` is None, the
         sub-protocol creates a lane in which all peers have the same priority.
@@ -31,7 +31,7 @@ class PrivProtocol:
         self.node_id = node_id
         self.clock = clock
         self.entropy = entropy
-        self.lane = PeerLane[Peer](enclave.lanes.peers, lambda peer: False) if lane is None else lane
+        self.lane = FairWorkerQueue[Peer](enclave.lanes.peers, lambda peer: False) if lane is None else lane
         names = tuple(code.name.lower() for code in Code)
         self.capability = Capability("priv", 1, len(Code), names, {int(code): size for code, size in MAX_BYTES.items()})
         self.capabilities: Sequence[Capability] = (self.capability,)

@@ -38,7 +38,7 @@ class Capability:
         return f"{self.name}/{self.version}"
 
 
-class Shared(Struct, frozen=True):
+class SharedCapability(Struct, frozen=True):
     """A capability that both nodes support, with its first message id."""
 
     capability: Capability
@@ -50,7 +50,7 @@ class Shared(Struct, frozen=True):
         return self.offset + self.capability.length
 
 
-def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) -> tuple[Shared, ...]:
+def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) -> tuple[SharedCapability, ...]:
     """Return the highest common version of each shared capability, sorted by name and with consecutive message ids."""
     theirs = frozenset(remote)
     best: dict[str, Capability] = {}
@@ -62,12 +62,12 @@ def negotiate(offered: Iterable[Capability], remote: Iterable[tuple[str, int]]) 
             best[capability.name] = capability
     shared, offset = [], BASE
     for name in sorted(best, key=str.encode):  # the order is by bytes, so the capability IBF comes before eth
-        shared.append(Shared(best[name], offset))
+        shared.append(SharedCapability(best[name], offset))
         offset = shared[-1].end
     return tuple(shared)
 
 
-def find(shared: Sequence[Shared], message_id: int) -> Shared | None:
+def find(shared: Sequence[SharedCapability], message_id: int) -> SharedCapability | None:
     """Return the capability that a message id belongs to, or None."""
     for one in shared:
         if one.offset <= message_id < one.end:

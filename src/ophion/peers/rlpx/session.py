@@ -23,7 +23,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.wire import WireError
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.rlpx import hello as hello_message
-from ophion.peers.rlpx.capability import BASE, Capability, Shared, find, negotiate
+from ophion.peers.rlpx.capability import BASE, Capability, SharedCapability, find, negotiate
 from ophion.peers.rlpx.disconnect import decode_reason, encode_reason
 from ophion.peers.rlpx.hello import Hello
 from ophion.runtime.clock import Entropy
@@ -60,41 +60,41 @@ class Identity(Struct, frozen=True):
         return frozenset({_CHAIN}) & {one.name for one in self.capabilities}
 
 
-class Greeted(NamedTuple):
+class HelloReceived(NamedTuple):
     """A valid Hello was received, with shared capabilities."""
 
     hello: Hello
-    shared: tuple[Shared, ...]
+    shared: tuple[SharedCapability, ...]
 
 
 class Message(NamedTuple):
     """Event: a message of a shared capability was received."""
 
-    shared: Shared
+    shared: SharedCapability
     code: int
     payload: bytes
 
 
-class Pinged(NamedTuple):
+class PingReceived(NamedTuple):
     """Event: a Ping was received."""
 
 
-class Left(NamedTuple):
+class DisconnectReceived(NamedTuple):
     """Event: a Disconnect was received."""
 
     reason: DisconnectReason | None
 
 
-class Oversized(NamedTuple):
+class OversizedMessage(NamedTuple):
     """Event: a message above its size limit was received. The payload of such a message is not decompressed."""
 
-    shared: Shared
+    shared: SharedCapability
     code: int
     size: int
 
 
-Event: TypeAlias = Greeted | Message | Oversized | Pinged | Left
-_PINGED = Pinged()
+Event: TypeAlias = HelloReceived | Message | OversizedMessage | PingReceived | DisconnectReceived
+_PINGED = PingReceived()
 
 
 class Session:
@@ -127,7 +127,7 @@ class Session:
         self.stage = Stage.HANDSHAKE
         self.remote_id = remote_id
         """Public key of the remote node. The handshake proves this key."""
-        self.shared: tuple[Shared, ...] = ()
+        self.shared: tuple[SharedCapability, ...] = ()
         if remote_id is not None:
             self._handshake = wire.Handshake.initiate(identity.key.secret(), remote_id, self._random)
             self._output.append(self._handshake.auth)
@@ -166,7 +166,7 @@ class Session:
         return b"" if self._frames is None else self._frames.seal([(DISCONNECT_ID, encode_reason(reason))])
 
     def limit(self, message_id: int, size: int) -> None:
-        """Limit the payload of a message id after decompression. Larger messages become `Oversized` events."""
+        """Limit the payload of a message id after decompression. Larger messages become `OversizedMessage` events."""
         if self._frames is not None:
             self._frames.set_max_size(message_id, size)
 
@@ -191,14 +191,14 @@ class Session:
             # handle Hello before the next message, because messages after Hello are compressed and may be larger
             first = self._first(*ready.popleft())
             yield first
-            if isinstance(first, Left):
+            if isinstance(first, DisconnectReceived):
                 return
             ready.extend(frames.feed(b""))
         for _ in range(min(most, len(ready))):
             event = self._event(*ready.popleft())
             if event is not None:
                 yield event
-                if isinstance(event, Left):
+                if isinstance(event, DisconnectReceived):
                     ready.clear()
                     return
 
@@ -249,7 +249,7 @@ class Session:
             for code, size in one.capability.max_bytes.items():
                 frames.set_max_size(one.offset + code, size)
         self.stage = Stage.OPEN
-        return Greeted(hello, self.shared)
+        return HelloReceived(hello, self.shared)
 
     def _event(self, message_id: int, payload: bytes | int) -> Event | None:
         if message_id >= BASE:
@@ -257,7 +257,9 @@ class Session:
             if shared is None:
                 raise PeerMisbehaved(DisconnectReason.BREACH, f"message {message_id:#x} belongs to no capability")
             code = message_id - shared.offset
-            return Oversized(shared, code, payload) if isinstance(payload, int) else Message(shared, code, payload)
+            return (
+                OversizedMessage(shared, code, payload) if isinstance(payload, int) else Message(shared, code, payload)
+            )
         assert isinstance(payload, bytes), "messages of the p2p protocol have no limits by message id"
         if message_id == PING_ID:
             return _PINGED
@@ -268,6 +270,6 @@ class Session:
         # a Pong or a reserved id needs no event, because any received message already resets the idle timer
         return None
 
-    def _leave(self, payload: bytes) -> Left:
+    def _leave(self, payload: bytes) -> DisconnectReceived:
         self.stage = Stage.ENDED
-        return Left(decode_reason(payload))
+        return DisconnectReceived(decode_reason(payload))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from ophion.native.store import Store
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.peers.rlpx.capability import Capability
 from ophion.peers.snap.messages import MAX_BYTES, NAME, VERSION, Code
@@ -22,7 +22,7 @@ class SnapProtocol:
     def __init__(
         self,
         store: Store,
-        lane: PeerLane[Peer],
+        lane: FairWorkerQueue[Peer],
         is_member: Callable[[Peer], bool],
         clock: Clock,
         peers: SnapPeers | None = None,

@@ -20,7 +20,7 @@ from ophion.native.exceptions import translated
 from ophion.native.store import Store
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.versions import NAME as ETH
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.peers.snap.messages import (
     ANSWERS,
@@ -65,7 +65,7 @@ class SnapRequestHandler:
         self,
         peer: Peer,
         store: Store,
-        lane: PeerLane[Peer],
+        lane: FairWorkerQueue[Peer],
         slot: asyncio.Semaphore,
         is_member: Callable[[Peer], bool],
         clock: Clock,

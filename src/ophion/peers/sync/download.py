@@ -21,8 +21,8 @@ from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.peer import FIRST_SCORE
 from ophion.peers.sync.body_queue import BodyQueue, Slot
-from ophion.peers.sync.header_requests import STRETCH, DoesNotLink, HeaderPlan, Stretch
-from ophion.peers.sync.sync_metrics import SyncFigures
+from ophion.peers.sync.header_requests import STRETCH, HeaderPlan, HeaderRange, HeadersNotLinked
+from ophion.peers.sync.sync_metrics import SyncMetrics
 from ophion.primitives.header import HashedHeader
 
 MAX_HEADERS: Final = 2048
@@ -52,7 +52,7 @@ class Download:
         helpers: Callable[[], list[EthPeer]],
         import_batch: Callable[[list[ChainBlock]], Coroutine[Any, Any, ImportedBatch]],
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
-        figures: SyncFigures,
+        figures: SyncMetrics,
         goal: int | None = None,
     ) -> None:
         """Create the download. `helpers` are all usable peers, including the target. `look_ahead` precomputes header
@@ -97,7 +97,7 @@ class Download:
     async def run(self) -> None:
         """Download and import until the goal is reached.
 
-        Raises `RequestFailed` when no peer responds, `DoesNotLink` when the target's headers do not link, and
+        Raises `RequestFailed` when no peer responds, `HeadersNotLinked` when the target's headers do not link, and
         `PeerMisbehaved` when the chain is invalid. Imported blocks stay.
         """
         try:
@@ -170,7 +170,7 @@ class Download:
         finally:
             self._is_asking_for_posts = False
 
-    async def _fetch_headers(self, peer: EthPeer, stretch: Stretch) -> None:
+    async def _fetch_headers(self, peer: EthPeer, stretch: HeaderRange) -> None:
         try:
             with self._figures.timed("headers"):
                 headers = await self._request_stretch(peer, stretch)
@@ -192,7 +192,7 @@ class Download:
         self._failures = 0
         try:
             linked = self._plan.came(stretch, headers)
-        except DoesNotLink as error:
+        except HeadersNotLinked as error:
             if peer is self._target or error.stretch.last_hash is None:
                 raise
             peer.useless(str(error))
@@ -206,7 +206,7 @@ class Download:
             self._figures.processed["headers", "added"] += len(linked)
             self._headers_ahead -= len(linked)
 
-    async def _request_stretch(self, peer: EthPeer, stretch: Stretch) -> list[HashedHeader]:
+    async def _request_stretch(self, peer: EthPeer, stretch: HeaderRange) -> list[HashedHeader]:
         """Request one range of headers. A peer other than the target may send the headers in several responses."""
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
@@ -221,7 +221,7 @@ class Download:
             headers += more
         return headers
 
-    def _has_none(self, peer: EthPeer, stretch: Stretch) -> None:
+    def _has_none(self, peer: EthPeer, stretch: HeaderRange) -> None:
         sure = self._target.head.height or 0
         if peer is self._target and stretch.first > sure and stretch.first == self._plan.last.number + 1:
             # the target peer has fewer blocks than its announcement suggests
@@ -325,7 +325,7 @@ def _worst(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     request.
     """
     found = _flat(failures)
-    for kind in (RequestFailed, DoesNotLink, PeerMisbehaved):
+    for kind in (RequestFailed, HeadersNotLinked, PeerMisbehaved):
         others = [one for one in found if not isinstance(one, kind)]
         if not others:
             break

@@ -19,7 +19,7 @@ STRETCH: Final = 192
 """Number of headers per request. All clients serve at least this many headers."""
 
 
-class Stretch(Struct, frozen=True):
+class HeaderRange(Struct, frozen=True):
     """The range of headers of one request."""
 
     first: int
@@ -33,10 +33,10 @@ class Stretch(Struct, frozen=True):
         return self.first + self.count
 
 
-class DoesNotLink(OphionError):
+class HeadersNotLinked(OphionError):
     """Raised when headers do not link to the previous headers. The peer is dishonest, or its chain was reorganised."""
 
-    def __init__(self, stretch: Stretch) -> None:
+    def __init__(self, stretch: HeaderRange) -> None:
         super().__init__(f"headers from {stretch.first} on do not link to the previous ones")
         self.stretch = stretch
 
@@ -50,10 +50,10 @@ class HeaderPlan:
         self.last = ancestor
         """The last header that is linked to the chain from the ancestor."""
         self._next = ancestor.number + 1
-        self._failed: list[Stretch] = []
+        self._failed: list[HeaderRange] = []
         """Header ranges whose request failed."""
         self._posts: list[HashedHeader] = []
-        self._received: dict[int, tuple[Stretch, list[HashedHeader]]] = {}
+        self._received: dict[int, tuple[HeaderRange, list[HashedHeader]]] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -74,7 +74,7 @@ class HeaderPlan:
         """Store the skeleton: headers that are `STRETCH` blocks apart, from `posts_from` on."""
         self._posts = list(posts)
 
-    def next_stretch(self, horizon: int) -> Stretch | None:
+    def next_stretch(self, horizon: int) -> HeaderRange | None:
         """Return the next header range to request, up to the goal and the horizon. None when no range is left."""
         if self._failed:
             return self._failed.pop(0)
@@ -82,32 +82,32 @@ class HeaderPlan:
         if count <= 0 or self._next + count > horizon:
             return None
         post = self._posts.pop(0) if self._posts else None
-        stretch = Stretch(self._next, count, None if post is None else post.hash)
+        stretch = HeaderRange(self._next, count, None if post is None else post.hash)
         self._next += count
         return stretch
 
-    def give_back(self, stretch: Stretch) -> None:
+    def give_back(self, stretch: HeaderRange) -> None:
         """Queue a header range again after its request failed, in front of all other ranges."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 
-    def came(self, stretch: Stretch, headers: list[HashedHeader]) -> list[HashedHeader]:
+    def came(self, stretch: HeaderRange, headers: list[HashedHeader]) -> list[HashedHeader]:
         """Add the headers of a range. Returns the headers that extend the linked chain now, in order.
 
-        Raises `DoesNotLink` when headers do not link to the previous headers or to the skeleton.
+        Raises `HeadersNotLinked` when headers do not link to the previous headers or to the skeleton.
         """
         if len(headers) < stretch.count:
             # the response has fewer headers than requested, so request the missing headers again
-            self.give_back(Stretch(stretch.first + len(headers), stretch.count - len(headers), stretch.last_hash))
-            stretch = Stretch(stretch.first, len(headers))
+            self.give_back(HeaderRange(stretch.first + len(headers), stretch.count - len(headers), stretch.last_hash))
+            stretch = HeaderRange(stretch.first, len(headers))
         elif stretch.last_hash is not None and headers[-1].hash != stretch.last_hash:
-            raise DoesNotLink(stretch)
+            raise HeadersNotLinked(stretch)
         if headers:
             self._received[stretch.first] = (stretch, headers)
         linked: list[HashedHeader] = []
         while (found := self._received.pop(self.last.number + 1, None)) is not None:
             if found[1][0].parent_hash != self.last.hash:
-                raise DoesNotLink(found[0])
+                raise HeadersNotLinked(found[0])
             linked.extend(found[1])
             self.last = found[1][-1]
         return linked

@@ -26,7 +26,7 @@ class SyncProgress(Struct, frozen=True):
     """Number of the own head or of the best peer's head, whichever is higher."""
 
 
-class ProgressLine:
+class ProgressLog:
     """Logs the progress of a long synchronisation."""
 
     def __init__(self, first: int, now: float) -> None:

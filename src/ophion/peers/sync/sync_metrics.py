@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ophion.runtime.metrics import Durations
+from ophion.runtime.metrics import DurationHistogram
 
 TASKS: Final = ("ancestor", "posts", "headers", "bodies", "import")
 
 
-class SyncFigures:
+class SyncMetrics:
     """Counters and durations of synchronisation since the node started."""
 
     def __init__(self) -> None:
-        self.tasks = {name: Durations() for name in TASKS}
+        self.tasks = {name: DurationHistogram() for name in TASKS}
         """Durations of requests and imports, including failed requests and imports."""
         self.processed: Counter[tuple[str, ...]] = Counter()
         """Number of headers, bodies and blocks that were `added` to or `removed` from the queue between download and

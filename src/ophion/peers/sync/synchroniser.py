@@ -32,9 +32,9 @@ from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.sync.common_ancestor import common_ancestor
 from ophion.peers.sync.download import Download
-from ophion.peers.sync.header_requests import DoesNotLink
-from ophion.peers.sync.progress import ProgressLine, SyncProgress
-from ophion.peers.sync.sync_metrics import SyncFigures
+from ophion.peers.sync.header_requests import HeadersNotLinked
+from ophion.peers.sync.progress import ProgressLog, SyncProgress
+from ophion.peers.sync.sync_metrics import SyncMetrics
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from ophion.runtime.thread_pools import Lanes
@@ -79,7 +79,7 @@ class Synchroniser:
     def __init__(self, chain: Chain, importer: Importer, eth: EthProtocol, lanes: Lanes) -> None:
         self.changed: Topic[bool] = Topic()
         """Published when `is_in_sync` changes."""
-        self.figures = SyncFigures()
+        self.figures = SyncMetrics()
         self._chain = chain
         self._importer = importer
         self._eth = eth
@@ -223,7 +223,7 @@ class Synchroniser:
         self._is_urgent = False
         self._behind_since = None
         first = self._chain.head.number
-        line = ProgressLine(first, loop.time())
+        line = ProgressLog(first, loop.time())
         is_long = target.height - first > NEWEST
         if is_long:
             log.info("synchronisation started peer=%r from=%d to=%d", target, first, target.height)
@@ -233,7 +233,7 @@ class Synchroniser:
             self._download = self._begin(target, ancestor, line)
             await self._download.run()
             self._learn_head(target, self._download.last)
-        except DoesNotLink as error:
+        except HeadersNotLinked as error:
             self.figures.restarts["does_not_link"] += 1
             history.strikes += 1
             if history.strikes >= _MAX_STRIKES and not self._has_proof:
@@ -248,7 +248,7 @@ class Synchroniser:
         finally:
             self._end(target, history, line if is_long else None)
 
-    def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLine | None) -> None:
+    def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLog | None) -> None:
         """End a sync cycle. A success resets the failure count of the target; a failure increases it."""
         now = asyncio.get_running_loop().time()
         has_proof, self._has_proof = self._has_proof, False
@@ -270,7 +270,7 @@ class Synchroniser:
         target.raise_head(PeerHead(last.hash, weight, last.number))
         target.known_blocks.add(last.hash)
 
-    def _begin(self, target: EthPeer, ancestor: HashedHeader, line: ProgressLine) -> Download:
+    def _begin(self, target: EthPeer, ancestor: HashedHeader, line: ProgressLog) -> Download:
         async def import_batch(blocks: list[ChainBlock]) -> ImportedBatch:
             self._eth.blocks.came_by_sync(blocks)
             batch = await self._importer.import_batch(blocks)

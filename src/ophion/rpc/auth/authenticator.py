@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ophion.rpc.auth.method_permissions import allows, permitted_table, refusing_table
-from ophion.rpc.auth.session import Bearer, Session, UnauthenticatedSession
-from ophion.rpc.auth.tokens import Claims, TokenReader
+from ophion.rpc.auth.session import ClientSession, Session, UnauthenticatedSession
+from ophion.rpc.auth.tokens import TokenClaims, TokenReader
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.errors import UNAUTHORIZED, failure
@@ -58,7 +58,7 @@ class Authenticator:
         self._invalid_token = UnauthenticatedSession(self._refusing.handle, bool(exempt))
         reader.changed.append(self._recheck)
 
-    def session(self, authorization: bytes | None) -> Bearer:
+    def session(self, authorization: bytes | None) -> ClientSession:
         """Return the session of a request with this `Authorization` header. Without a valid token, the session permits
         only methods that need no token.
         """
@@ -82,7 +82,7 @@ class Authenticator:
         self._live.add(session)
         return session
 
-    def connection_session(self, authorization: bytes | None) -> Bearer:
+    def connection_session(self, authorization: bytes | None) -> ClientSession:
         """Return the session of a WebSocket handshake with this header. Without a valid token, the session refuses
         every request.
         """
@@ -109,7 +109,7 @@ class Authenticator:
             known = self._dispatchers[permissions] = Dispatcher(table, self._loop, self._limits)
         return known
 
-    def _left_s(self, claims: Claims) -> float:
+    def _left_s(self, claims: TokenClaims) -> float:
         """Return the seconds for which a token with these claims stays valid; 0 if the token is revoked."""
         return claims.expires_at - self._now() if self._reader.admits(claims) else 0.0
 

@@ -21,7 +21,7 @@ from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, re
 from ophion.rpc.auth.login_throttle import LoginThrottle
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.transport.http.messages import JSON, Response
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from ophion.runtime.clock import Clock
 from ophion.runtime.thread_pools import ThreadLane
 
@@ -44,7 +44,7 @@ class _Attempt(NamedTuple):
     address: str
     name: str
     password: str
-    pending: Pending[Response]
+    pending: PendingReply[Response]
 
 
 class Login:
@@ -67,7 +67,7 @@ class Login:
         if self._timer is None:
             self._timer = loop.call_later(_CHECK_INTERVAL_S, self._check_file, loop)
 
-    def respond(self, body: bytes, address: str) -> Pending[Response] | Response:
+    def respond(self, body: bytes, address: str) -> PendingReply[Response] | Response:
         """Answer a login from an IP address. A well-formed login is answered later, after hashing."""
         if len(body) > _MAX_BODY_BYTES:
             return Response(413)
@@ -124,12 +124,12 @@ class Login:
         if users is not None:
             self._issuer.note(users, self._clock.now())
 
-    def _queue(self, address: str, name: str, password: str) -> Pending[Response] | Response:
+    def _queue(self, address: str, name: str, password: str) -> PendingReply[Response] | Response:
         """Queue a login. If the queue is full, the login replaces a login of lower priority. Returns `_BUSY` if
         no queued login has lower priority.
         """
         rank = self._attempts.rank(address, name)
-        pending: Pending[Response] = Pending(lambda: self._give_up(attempt))
+        pending: PendingReply[Response] = PendingReply(lambda: self._give_up(attempt))
         attempt = _Attempt(rank, next(self._numbers), address, name, password, pending)
         if len(self._waiting) >= _MAX_WAITING:
             if attempt > self._waiting[-1]:

@@ -32,7 +32,7 @@ def permitted_table(table: MethodTable, permissions: Collection[str], exempt: It
     return table.map(lambda name, bound: bound if _is_open(name, bound, permissions, free) else _REFUSED)
 
 
-class RefusingTable(dict[str, BoundMethod]):
+class UnauthorizedMethodTable(dict[str, BoundMethod]):
     """Method table for requests without a valid token. All names except exempt methods get the same error."""
 
     def __missing__(self, name: object) -> BoundMethod:
@@ -44,9 +44,9 @@ class RefusingTable(dict[str, BoundMethod]):
         return self[name]
 
 
-def refusing_table(table: MethodTable, exempt: Iterable[str]) -> RefusingTable:
+def refusing_table(table: MethodTable, exempt: Iterable[str]) -> UnauthorizedMethodTable:
     """Return a method table with only the exempt methods. Every other method name gets the error `Unauthorized`."""
-    return RefusingTable({name: table[name] for name in exempt if name in table.names})
+    return UnauthorizedMethodTable({name: table[name] for name in exempt if name in table.names})
 
 
 def _is_open(name: str, bound: BoundMethod, permissions: Collection[str], exempt: frozenset[str]) -> bool:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from ophion.rpc.auth.tokens import Claims
+from ophion.rpc.auth.tokens import TokenClaims
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import Session as HttpSession
 from ophion.rpc.transport.http.policy import SessionUser
@@ -25,7 +25,7 @@ _CHECK_INTERVAL_S: Final = 5.0
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
-class Bearer(HttpSession, Protocol):
+class ClientSession(HttpSession, Protocol):
     """The session of one client, whether or not the client has a valid token."""
 
     @property
@@ -73,8 +73,8 @@ class Session:
 
     def __init__(
         self,
-        claims: Claims,
-        left_s: Callable[[Claims], float],
+        claims: TokenClaims,
+        left_s: Callable[[TokenClaims], float],
         handle: Callable[..., Reply],
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,

@@ -30,7 +30,7 @@ _KEY_BITS: Final = 2048
 _MIN_SECRET_BYTES: Final = 32
 
 
-class Claims(Struct, frozen=True):
+class TokenClaims(Struct, frozen=True):
     """User, permissions and expiry that a valid token states."""
 
     username: str
@@ -51,7 +51,7 @@ class TokenReader:
         self.changed: list[Callable[[], None]] = []
         """Callbacks that run when tokens may have been revoked."""
 
-    def read(self, token: bytes, now: float) -> Claims | None:
+    def read(self, token: bytes, now: float) -> TokenClaims | None:
         """Return the claims; None if the token is forged, malformed, expired, not valid yet or has no expiry."""
         if len(token) > MAX_TOKEN_BYTES:
             return None
@@ -67,7 +67,7 @@ class TokenReader:
             return None
         entries = frozenset(entry for entry in permissions if isinstance(entry, str))
         tenant = claims.get("privacyPublicKey")
-        return Claims(
+        return TokenClaims(
             str(claims.get("username", "")),
             entries,
             expires_at,
@@ -75,7 +75,7 @@ class TokenReader:
             tenant if isinstance(tenant, str) else None,
         )
 
-    def admits(self, claims: Claims) -> bool:
+    def admits(self, claims: TokenClaims) -> bool:
         """Return whether a token with these claims is not revoked. Does not check the expiry."""
         return True
 
@@ -102,7 +102,7 @@ class TokenIssuer(TokenReader):
             claims["privacyPublicKey"] = tenant
         return jwt.encode(claims, self._private_key, algorithm=JwtAlgorithm.RS256.value)
 
-    def admits(self, claims: Claims) -> bool:
+    def admits(self, claims: TokenClaims) -> bool:
         revocations = self._revocations
         return revocations is None or revocations.admits(claims.username, claims.permissions, claims.issued_at)
 

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Final, cast
 
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, failure
-from ophion.rpc.transport.replies import LARGE, OK, Answer, Complete, Pending, Reply, whole
+from ophion.rpc.transport.replies import LARGE, OK, Answer, Complete, PendingReply, Reply, whole
 from ophion.rpc.transport.streaming import StreamedAnswer
 from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.slots import WAITS_FOR_SLOT
@@ -61,12 +61,12 @@ class Batch:
         self._bytes = 0
         self._answers: list[bytes] = [b""] * members
         self._next = 0
-        self._open: set[Pending[Complete]] = set()
+        self._open: set[PendingReply[Complete]] = set()
         self._streams: deque[tuple[int, StreamedAnswer]] = deque()
         """Streamed answers with their positions in the batch. The first streamed answer is being collected
         into memory.
         """
-        self._pending: Pending[Complete] | None = None
+        self._pending: PendingReply[Complete] | None = None
         self._has_begun = False
 
     def start(self) -> Reply:
@@ -77,7 +77,7 @@ class Batch:
             self._run()
             if self._is_done:
                 return self._joined()
-        self._pending = Pending(self._abandon)
+        self._pending = PendingReply(self._abandon)
         self._pending.weight = self._weight + self._bytes
         return self._pending
 
@@ -110,7 +110,7 @@ class Batch:
             reply = self._context.run(self._request, position)
             if isinstance(reply, StreamedAnswer):
                 self._stream(position, reply)
-            elif isinstance(reply, Pending):
+            elif isinstance(reply, PendingReply):
                 self._open.add(reply)
                 reply.deliver = self._receiver(position, reply)
             else:
@@ -134,7 +134,7 @@ class Batch:
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""
 
-    def _receiver(self, position: int, pending: Pending[Complete]) -> Callable[[Complete], None]:
+    def _receiver(self, position: int, pending: PendingReply[Complete]) -> Callable[[Complete], None]:
         def receive(reply: Complete) -> None:
             self._open.discard(pending)
             if isinstance(reply, StreamedAnswer):

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from ophion.rpc.errors import NULL, TIMEOUT_EXPIRED, failure
-from ophion.rpc.transport.replies import REQUEST_TIMEOUT, Answer, Complete, Pending
+from ophion.rpc.transport.replies import REQUEST_TIMEOUT, Answer, Complete, PendingReply
 
 _TIMEOUT_ANSWER: Final = Answer(REQUEST_TIMEOUT, (failure(NULL, TIMEOUT_EXPIRED()),))
 
@@ -17,10 +17,10 @@ class Deadlines:
     def __init__(self, loop: asyncio.AbstractEventLoop, timeout_s: float) -> None:
         self._loop = loop
         self._timeout_s = timeout_s
-        self._waiting: dict[Pending[Complete], float] = {}
+        self._waiting: dict[PendingReply[Complete], float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, pending: Pending[Complete]) -> None:
+    def watch(self, pending: PendingReply[Complete]) -> None:
         """Start the timeout of a request, if the request has a timeout."""
         if not pending.has_timeout:
             return
@@ -38,7 +38,7 @@ class Deadlines:
             pending.abandon()
         self._waiting.clear()
 
-    def _forget(self, pending: Pending[Complete]) -> None:
+    def _forget(self, pending: PendingReply[Complete]) -> None:
         self._waiting.pop(pending, None)
 
     def _expire(self) -> None:

@@ -7,8 +7,8 @@
         \\-> raw transaction, decoded to its bytes -------------^
 
 If the handler does not wait, `Dispatcher.handle` returns `bytes` and creates no task. It runs a coroutine eagerly up to
-its first wait; only then the coroutine becomes a task. For an unfinished request it returns a `Pending`, which calls
-back once (transport/replies.py).
+its first wait; only then the coroutine becomes a task. For an unfinished request it returns a `PendingReply`, which
+calls back once (transport/replies.py).
 
 A long message is outlined before it is parsed (native/messages.py): the outline counts its values and finds its id and
 parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed and decoded
@@ -62,10 +62,10 @@ from ophion.rpc.transport.replies import (
     UNAUTHORIZED_STATUS,
     Answer,
     Complete,
-    Pending,
+    PendingReply,
     Reply,
 )
-from ophion.rpc.transport.streaming import Streamed, StreamedAnswer
+from ophion.rpc.transport.streaming import StreamedAnswer, StreamedResult
 from ophion.runtime.eager_coroutine import driven
 from ophion.runtime.thread_pools import LaneFull
 
@@ -124,7 +124,7 @@ class Dispatcher:
                 if bound.latest_read is not None:
                     self._plain.learn(name, bound)
                 reply = self._call(bound, params, caller, id_text)
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             self._deadlines.watch(reply)
         return reply
 
@@ -165,11 +165,11 @@ class Dispatcher:
             return SUCCESS % (id_text, result)
         return self._large(id_text, result)
 
-    def _large(self, id_text: bytes, result: bytes | Streamed) -> Complete:
+    def _large(self, id_text: bytes, result: bytes | StreamedResult) -> Complete:
         """Return an answer with a large result in three parts. Copying the result into one byte string would take
         longer.
         """
-        if isinstance(result, Streamed):
+        if isinstance(result, StreamedResult):
             return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
         if len(result) > self._limits.max_response_bytes:
             return failure(id_text, RESPONSE_TOO_LARGE())
@@ -214,7 +214,7 @@ class Dispatcher:
                 NULL,
                 len(body),
             )
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             self._deadlines.watch(reply)
         return reply
 
@@ -258,15 +258,15 @@ class Dispatcher:
 
         return self._when_admitted(lambda: self._in_lane(decoded, then, written, weight), len(text))
 
-    def _when_admitted(self, start: Callable[[], Reply], weight: int) -> Pending[Complete]:
+    def _when_admitted(self, start: Callable[[], Reply], weight: int) -> PendingReply[Complete]:
         """Start a large request as soon as `LargeRequests` admits it."""
         heavy = self._limits.heavy
-        pending: Pending[Complete] = Pending(lambda: heavy.give_up(begin_later))
+        pending: PendingReply[Complete] = PendingReply(lambda: heavy.give_up(begin_later))
         pending.weight = weight
 
         def begin() -> None:
             reply = start()
-            if isinstance(reply, Pending):
+            if isinstance(reply, PendingReply):
                 pending.follow(reply, heavy.leave)
             else:
                 # deliver the reply in the next loop iteration, because the caller has not set `deliver` yet
@@ -284,7 +284,7 @@ class Dispatcher:
             future = self._limits.lane.submit(job)
         except LaneFull as error:
             return self._failed(error, "", id_text)
-        pending: Pending[Complete] = Pending(future.cancel)
+        pending: PendingReply[Complete] = PendingReply(future.cancel)
         pending.weight = weight
 
         def finish(done: asyncio.Future[T]) -> None:
@@ -292,7 +292,7 @@ class Dispatcher:
                 return
             error = done.exception()
             reply = then(done.result()) if error is None else self._failed(error, "", id_text)
-            if isinstance(reply, Pending):
+            if isinstance(reply, PendingReply):
                 pending.follow(reply)
             else:
                 pending.resolve(reply)
@@ -300,14 +300,14 @@ class Dispatcher:
         future.add_done_callback(finish)
         return pending
 
-    def _await(self, future: asyncio.Future[Any], bound: BoundMethod, id_text: bytes) -> Pending[Complete]:
-        pending: Pending[Complete] = Pending(future.cancel)
+    def _await(self, future: asyncio.Future[Any], bound: BoundMethod, id_text: bytes) -> PendingReply[Complete]:
+        pending: PendingReply[Complete] = PendingReply(future.cancel)
         pending.has_timeout = bound.has_timeout
         future.add_done_callback(partial(self._finish, pending, bound, id_text))
         return pending
 
     def _finish(
-        self, pending: Pending[Complete], bound: BoundMethod, id_text: bytes, done: asyncio.Future[Any]
+        self, pending: PendingReply[Complete], bound: BoundMethod, id_text: bytes, done: asyncio.Future[Any]
     ) -> None:
         if pending.is_done or done.cancelled():
             return

@@ -21,7 +21,7 @@ from ophion.native.messages import PlainRequests as NativePlainRequests
 from ophion.pool.events import Admission, hash_or_raise
 from ophion.rpc.schema.method_table import BoundMethod
 from ophion.rpc.schema.wire_types import encode_data
-from ophion.rpc.transport.replies import SUCCESS, Complete, Pending
+from ophion.rpc.transport.replies import SUCCESS, Complete, PendingReply
 
 
 class PlainRequests:
@@ -42,7 +42,7 @@ class PlainRequests:
             self._requests.answer(name, bound.latest_read)
 
 
-class RawTransactionReply(Pending[Complete], kw_only=True, eq=False):
+class RawTransactionReply(PendingReply[Complete], kw_only=True, eq=False):
     """The reply to eth_sendRawTransaction, and at the same time the `Arrival` that the pool resolves (pool/intake.py).
 
     One object is cheaper than a future with a callback: thousands of transactions arrive in a second.

@@ -10,7 +10,7 @@ from ophion.rpc.endpoints.landing_page import page
 from ophion.rpc.endpoints.method_access import MethodAccess
 from ophion.rpc.services.context import Endpoint
 from ophion.rpc.transport.http.messages import JSON, Request, Response
-from ophion.rpc.transport.http.policy import Guard, Result
+from ophion.rpc.transport.http.policy import Result, TokenGuard
 
 _UP: Final = Response(200, (b'{"status":"UP"}',), JSON)
 _DOWN: Final = Response(503, (b'{"status":"DOWN"}',), JSON)
@@ -26,7 +26,7 @@ class RpcApplication:
     ) -> None:
         authenticator = guarded.authenticator
         self.plain: Callable[..., Result] | None = guarded.dispatcher.handle if authenticator is None else None
-        self.token_guard: Guard | None = authenticator
+        self.token_guard: TokenGuard | None = authenticator
         self.close = guarded.close
         self._auth = guarded.auth
         self._health = health

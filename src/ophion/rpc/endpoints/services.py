@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _DEFAULT_GROUPS: Final = ("eth", "net", "web3")
 
 
-class Measuring(Protocol):
+class RequestRecorder(Protocol):
     """Counts and times requests; implemented in ophion.metrics.requests."""
 
     def measured(self, table: MethodTable) -> MethodTable:
@@ -109,7 +109,7 @@ class WebSocketSettings(RpcSettings, frozen=True, kw_only=True):
 
 
 def http_service(
-    context: RpcContext, settings: HttpSettings, health: Health, measured: Measuring | None = None
+    context: RpcContext, settings: HttpSettings, health: Health, measured: RequestRecorder | None = None
 ) -> HttpService:
     """Build the JSON-RPC service over HTTP; `measured` adds metrics to each method."""
     limits = settings.dispatch_limits(context.lanes, BAD_REQUEST if settings.errors_as_400 else OK)
@@ -132,7 +132,7 @@ def http_service(
 
 
 def websocket_service(
-    context: RpcContext, settings: WebSocketSettings, measured: Measuring | None = None
+    context: RpcContext, settings: WebSocketSettings, measured: RequestRecorder | None = None
 ) -> WebSocketService:
     """Build the JSON-RPC service with subscriptions over WebSocket."""
     limits = settings.dispatch_limits(context.lanes)
@@ -169,7 +169,7 @@ def _dropping(context: RpcContext) -> Callable[[Caller], None]:
 
 
 def method_table(
-    context: RpcContext, groups: Sequence[str], transport: str, measured: Measuring | None = None
+    context: RpcContext, groups: Sequence[str], transport: str, measured: RequestRecorder | None = None
 ) -> MethodTable:
     """Return the method table of one transport. A disabled method only answers with its error."""
     enabled = effective_groups(groups)

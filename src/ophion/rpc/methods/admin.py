@@ -12,7 +12,7 @@ from ophion.rpc.methods.client import local_enode, require_p2p
 from ophion.rpc.schema import render
 from ophion.rpc.schema.registry import Example, method
 from ophion.rpc.schema.schemas import NodeInfoResult, PeersResult
-from ophion.rpc.schema.wire_types import Boolean, Text, TextParam, Wire, decode_text
+from ophion.rpc.schema.wire_types import Boolean, Text, TextParam, WireType, decode_text
 from ophion.rpc.services.context import RpcContext
 from ophion.runtime.logs import LogLevel, set_level
 
@@ -28,7 +28,9 @@ def _decode_names(value: object) -> list[str]:
     return [decode_text(member) for member in value]
 
 
-NamesParam = Annotated[list[str], Wire("names", "names", {"type": "array", "items": {"type": "string"}}, _decode_names)]
+NamesParam = Annotated[
+    list[str], WireType("names", "names", {"type": "array", "items": {"type": "string"}}, _decode_names)
+]
 
 
 @method("admin_addPeer", exact_count=True)

@@ -32,7 +32,7 @@ from ophion.rpc.schema.wire_types import (
     DecimalParam,
     IntegerParam,
     SlotParam,
-    Wire,
+    WireType,
     decode_data,
     object_result,
 )
@@ -55,9 +55,9 @@ def _raw_or_none(value: object) -> bytes | None:
 
 
 RawTransactionParam = Annotated[
-    bytes | None, Wire("raw transaction", "signed transaction", {"type": "string"}, _raw_or_none)
+    bytes | None, WireType("raw transaction", "signed transaction", {"type": "string"}, _raw_or_none)
 ]
-IgnoredParam = Annotated[object, Wire("ignored", "ignored", {}, lambda value: value)]
+IgnoredParam = Annotated[object, WireType("ignored", "ignored", {}, lambda value: value)]
 _MAX_ENTRIES: Final = 8_192
 """Maximum entries of a range in one response; `nextKey` continues the range."""
 _MAX_TRANSACTIONS: Final = 1_024

@@ -21,7 +21,7 @@ from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema import render
 from ophion.rpc.schema.registry import Example, method
 from ophion.rpc.schema.schemas import AddressList, FilledResult
-from ophion.rpc.schema.wire_types import AddressParam, Data, DataParam, HashResult, TextParam, Wire
+from ophion.rpc.schema.wire_types import AddressParam, Data, DataParam, HashResult, TextParam, WireType
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.failed_transaction import is_reported, raise_if_failed
 from ophion.rpc.services.transaction_request import (
@@ -152,7 +152,7 @@ def _typed_data(value: Any) -> Any:
 
 TypedDataParam = Annotated[
     Any,
-    Wire(
+    WireType(
         "typed data",
         "EIP-712 object, or its JSON text",
         {"anyOf": [{"type": "object"}, {"type": "string"}]},

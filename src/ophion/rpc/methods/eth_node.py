@@ -14,7 +14,7 @@ from ophion.rpc.methods.fork_config import fork_config
 from ophion.rpc.schema import render
 from ophion.rpc.schema.registry import Example, method
 from ophion.rpc.schema.schemas import CapabilitiesResult, FeeHistoryResult, ForkConfigResult, SyncResult
-from ophion.rpc.schema.wire_types import BlockNumberParam, IntegerParam, Quantity, Wire
+from ophion.rpc.schema.wire_types import BlockNumberParam, IntegerParam, Quantity, WireType
 from ophion.rpc.services.block_reference import header_at
 from ophion.rpc.services.context import RpcContext
 
@@ -114,7 +114,7 @@ def _decode_percentiles(value: object) -> list[float]:
 
 PercentilesParam = Annotated[
     list[float],
-    Wire(
+    WireType(
         "percentiles",
         "numbers from 0 to 100",
         {"type": "array", "items": {"type": "number"}},

@@ -18,7 +18,7 @@ from ophion.rpc.schema.wire_types import (
     Data,
     Quantity,
     SlotParam,
-    Wire,
+    WireType,
     decode_address,
     decode_slot,
 )
@@ -62,10 +62,10 @@ def _decode_slots_by_address(value: object) -> dict[Address, list[Hash32]]:
 
 
 _KEYS = {"type": "array", "items": {"type": "string"}}
-SlotsParam = Annotated[list[tuple[str, Hash32]], Wire("slots", "storage positions", _KEYS, _decode_named_slots)]
+SlotsParam = Annotated[list[tuple[str, Hash32]], WireType("slots", "storage positions", _KEYS, _decode_named_slots)]
 SlotsByAddressParam = Annotated[
     dict[Address, list[Hash32]],
-    Wire(
+    WireType(
         "slots by address",
         "storage positions by address",
         {"type": "object", "additionalProperties": _KEYS},

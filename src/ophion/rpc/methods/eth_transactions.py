@@ -27,7 +27,7 @@ from ophion.rpc.services.call_object import (
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.pool_listing import listed
 from ophion.rpc.services.receipts import receipt_of
-from ophion.rpc.transport.streaming import Streamed
+from ophion.rpc.transport.streaming import StreamedResult
 from ophion.runtime.eager_coroutine import awaited
 
 
@@ -54,7 +54,7 @@ async def send_raw_transaction_sync(
 
 @method("eth_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
 @method("parity_pendingTransactions", needs={"pool"}, examples=[Example([], [])])
-async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | Streamed, PENDING_LIST]:
+async def pending_transactions(ctx: RpcContext) -> Annotated[bytes | StreamedResult, PENDING_LIST]:
     """Returns all pooled transactions in the order of arrival."""
     return await listed(ctx, ctx.pool.transactions())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final
 
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.primitives.hexcodec import data, quantity
@@ -41,7 +41,7 @@ _WITHDRAWAL_REQUESTS: Final = bytes.fromhex("00000961ef480eb55e80d19ad83579a64c0
 _CONSOLIDATION_REQUESTS: Final = bytes.fromhex("0000bbddc7ce488642fb579f8b00f3a590007251")
 
 
-def fork_config(queries: Queries, genesis_hash: Hash32) -> dict[str, Any]:
+def fork_config(queries: ChainQueries, genesis_hash: Hash32) -> dict[str, Any]:
     """Return the entries `current`, `next` and `last`. `next` and `last` are null if no fork is scheduled."""
     spec, head = queries.spec, queries.head.header
     begun = [time for time in spec.fork_times if time <= head.timestamp]

@@ -15,7 +15,7 @@ from ophion.primitives.enode import Enode
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.methods.client import require_p2p
 from ophion.rpc.schema.registry import method
-from ophion.rpc.schema.wire_types import Text, Wire, decode_text, object_result
+from ophion.rpc.schema.wire_types import Text, WireType, decode_text, object_result
 from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _decode_texts(value: object) -> list[str]:
 
 
 _TEXTS_SCHEMA = {"type": "array", "items": {"type": "string"}}
-TextsParam = Annotated[list[str], Wire("list", "list of strings", _TEXTS_SCHEMA, _decode_texts)]
+TextsParam = Annotated[list[str], WireType("list", "list of strings", _TEXTS_SCHEMA, _decode_texts)]
 Texts = Annotated[list[str], object_result("list", "list of strings", _TEXTS_SCHEMA)]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias, TypeGuard
 from ophion.native.crypto import address_of
 from ophion.permissions.contract_abi import read_account_changes, read_node_change
 from ophion.permissions.dry_run import Change, PeerConnection, dry_run, reachable
-from ophion.permissions.explain import RuleAnswer, Sending, explain_connection, explain_sending
+from ophion.permissions.explain import RuleAnswer, TransactionFields, explain_connection, explain_sending
 from ophion.permissions.list_requests import read_node
 from ophion.pool.events import DropReason
 from ophion.pool.queue import PooledTransaction
@@ -22,7 +22,7 @@ from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.wire_types import (
     BlockParam,
     HashParam,
-    Wire,
+    WireType,
     decode_address,
     decode_data,
     decode_gas,
@@ -31,17 +31,17 @@ from ophion.rpc.schema.wire_types import (
 from ophion.rpc.services.block_reference import header_at
 from ophion.rpc.services.context import RpcContext
 
-Subject: TypeAlias = Sending | tuple[Enode, Enode] | Enode
+Subject: TypeAlias = TransactionFields | tuple[Enode, Enode] | Enode
 
 
 def _decode_subject(value: object) -> Subject:
     if isinstance(value, str):
-        return _node(value) if value.lower().startswith("enode:") else Sending(decode_address(value))
+        return _node(value) if value.lower().startswith("enode:") else TransactionFields(decode_address(value))
     if isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value):
         return _node(value[0]), _node(value[1])
     if isinstance(value, dict) and "from" in value:
         to, payload = value.get("to"), value.get("input", value.get("data"))
-        return Sending(
+        return TransactionFields(
             decode_address(value["from"]),
             None if to is None else decode_address(to),
             _number(value.get("value", "0x0")),
@@ -68,7 +68,7 @@ def _node(text: str) -> Enode:
 
 SubjectParam = Annotated[
     Subject,
-    Wire(
+    WireType(
         "subject",
         "an account, a transaction object, an enode URL, or an array of two enode URLs",
         {
@@ -101,7 +101,7 @@ async def explain(ctx: RpcContext, subject: SubjectParam, block: BlockParam = Bl
     if header is None:
         raise BLOCK_NOT_FOUND()
     permissions, chain = ctx.permissions, ctx.queries.chain
-    if isinstance(subject, Sending):
+    if isinstance(subject, TransactionFields):
         sending = subject
         answers = await ctx.lanes.read.run(lambda: explain_sending(permissions, chain, header, sending))
     else:
@@ -182,7 +182,7 @@ async def _waiting(ctx: RpcContext, item: PooledTransaction) -> dict[str, Any]:
         text = f"it waits for nonce {first} of its sender"
         return {"state": "queued", "reason": text, "missingNonce": quantity(first)}
     transaction = item.transaction
-    sending = Sending(
+    sending = TransactionFields(
         item.sender,
         transaction.to,
         transaction.value,
@@ -264,7 +264,7 @@ _CALL_SCHEMA = {
 }
 ChangeParam = Annotated[
     Change,
-    Wire(
+    WireType(
         "change",
         "additions and removals, or a call to a rules contract, or several",
         {"anyOf": [_LISTS_SCHEMA, _CALL_SCHEMA, {"type": "array", "items": _CALL_SCHEMA, "minItems": 1}]},

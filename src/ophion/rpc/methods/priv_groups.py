@@ -9,7 +9,7 @@ from ophion.errors import EnclaveError
 from ophion.rpc.errors import PRIVACY_OFF
 from ophion.rpc.schema.private_types import GroupIdParam, GroupRequestParam, KeysParam
 from ophion.rpc.schema.registry import method
-from ophion.rpc.schema.wire_types import Text, TextParam, Wire, encode_json
+from ophion.rpc.schema.wire_types import Text, TextParam, WireType, encode_json
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.private_access import enclave_error, private
 
@@ -18,7 +18,9 @@ _DELETE = "Error deleting privacy group"
 _FIND = "Error finding privacy group"
 _ONCHAIN = "ONCHAIN"
 
-GroupsJson = Annotated[list[dict[str, Any]], Wire("groups", "privacy groups", {"type": "array"}, encode=encode_json)]
+GroupsJson = Annotated[
+    list[dict[str, Any]], WireType("groups", "privacy groups", {"type": "array"}, encode=encode_json)
+]
 
 
 @method("priv_createPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)

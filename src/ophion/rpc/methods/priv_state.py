@@ -20,7 +20,7 @@ from ophion.rpc.schema.wire_types import (
     Quantity,
     Text,
     TextParam,
-    Wire,
+    WireType,
     encode_json,
 )
 from ophion.rpc.services import private_logs
@@ -38,7 +38,7 @@ from ophion.rpc.services.tracing import TraceResult, streamed
 from ophion.runtime.eager_coroutine import awaited
 
 PrivateLogsJson = Annotated[
-    list[dict[str, Any]], Wire("logs", "logs of private transactions", {"type": "array"}, encode=encode_json)
+    list[dict[str, Any]], WireType("logs", "logs of private transactions", {"type": "array"}, encode=encode_json)
 ]
 
 

@@ -17,7 +17,7 @@ from ophion.rpc.schema.wire_types import (
     BlockNumberParam,
     BooleanParam,
     HashParam,
-    Wire,
+    WireType,
     decode_address,
     decode_slot,
 )
@@ -35,7 +35,7 @@ def _decode_accounts(value: object) -> dict[Address, list[Hash32]]:
 
 AccountsParam = Annotated[
     dict[Address, list[Hash32]],
-    Wire(
+    WireType(
         "slots by account",
         "accounts to prove, each with a list of storage positions",
         {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import BLOCK_NOT_FOUND
 from ophion.rpc.schema.registry import method
-from ophion.rpc.schema.wire_types import BlockParam, Wire, spliced_result
+from ophion.rpc.schema.wire_types import BlockParam, WireType, spliced_result
 from ophion.rpc.services.block_reference import view_at
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.simulation import Simulation, Simulator, decode_simulation
@@ -23,7 +23,7 @@ _SCHEMA: Final = {
     "required": ["blockStateCalls"],
 }
 SimulationParam = Annotated[
-    Simulation, Wire("simulation", "blocks of calls with overrides", _SCHEMA, decode_simulation)
+    Simulation, WireType("simulation", "blocks of calls with overrides", _SCHEMA, decode_simulation)
 ]
 SimulatedBlocks = Annotated[
     bytes,

@@ -32,7 +32,7 @@ from ophion.rpc.schema.wire_types import (
     BlockParam,
     DataParam,
     HashParam,
-    Wire,
+    WireType,
     decode_address,
     decode_block_number,
     decode_index,
@@ -122,15 +122,15 @@ def _count(value: Mapping[str, Any], name: str, default: int) -> int:
 
 _TYPES_SCHEMA: Final = {"type": "array", "items": {"enum": ["trace", "vmTrace", "stateDiff"]}}
 TypesParam = Annotated[
-    TraceKind, Wire("trace types", "what to trace: trace, vmTrace, stateDiff", _TYPES_SCHEMA, _decode_types)
+    TraceKind, WireType("trace types", "what to trace: trace, vmTrace, stateDiff", _TYPES_SCHEMA, _decode_types)
 ]
 CallsParam = Annotated[
     list[tuple[Call, TraceKind]],
-    Wire("calls", "calls, each with its trace types", {"type": "array", "items": {"type": "array"}}, _decode_calls),
+    WireType("calls", "calls, each with its trace types", {"type": "array", "items": {"type": "array"}}, _decode_calls),
 ]
 TraceAddressParam = Annotated[
     list[int],
-    Wire(
+    WireType(
         "trace address",
         "index path of an entry in the call tree",
         {"type": "array", "items": {"type": "string"}},
@@ -139,7 +139,7 @@ TraceAddressParam = Annotated[
 ]
 FilterParam = Annotated[
     TraceFilter,
-    Wire(
+    WireType(
         "trace filter",
         "block range, senders, recipients, number of entries to skip and to return",
         {

@@ -18,7 +18,7 @@ from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import BLOCK_NOT_FOUND, SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema.registry import method
-from ophion.rpc.schema.wire_types import HashParam, Wire, decode_boolean, decode_hash, object_result
+from ophion.rpc.schema.wire_types import HashParam, WireType, decode_boolean, decode_hash, object_result
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.opcode_numbers import OPCODE_NUMBERS
 from ophion.rpc.services.tracing import traced_block, whole_trace
@@ -56,7 +56,7 @@ def _flag(members: Mapping[str, Any], name: str, default: bool) -> bool:
 
 FileTraceOptionsParam = Annotated[
     FileTraceOptions,
-    Wire(
+    WireType(
         "file trace options",
         "object with txHash, disableMemory, disableStack, disableStorage",
         {

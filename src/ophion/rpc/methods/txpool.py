@@ -22,10 +22,10 @@ from ophion.rpc.schema.schemas import (
     PoolTextResult,
     SenderContentResult,
 )
-from ophion.rpc.schema.wire_types import AddressParam, IntegerParam, Wire, decode_address, decode_gas
+from ophion.rpc.schema.wire_types import AddressParam, IntegerParam, WireType, decode_address, decode_gas
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.pool_listing import listed, rendered
-from ophion.rpc.transport.streaming import Streamed
+from ophion.rpc.transport.streaming import StreamedResult
 
 Show = Callable[[PooledTransaction], Any]
 Condition = Callable[[PooledTransaction], bool]
@@ -144,7 +144,7 @@ def _condition(name: str, comparison: object) -> Condition:
 
 ConditionsParam = Annotated[
     list[Condition],
-    Wire(
+    WireType(
         "conditions",
         "eq, gt or lt for from, to, gas, gasPrice, value and nonce",
         {"type": "object", "additionalProperties": {"type": "object"}},
@@ -156,7 +156,7 @@ ConditionsParam = Annotated[
 @method("txpool_besuPendingTransactions", needs={"pool"}, examples=[Example([], [])])
 async def pending_transactions(
     ctx: RpcContext, limit: IntegerParam | None = None, filter: ConditionsParam | None = None
-) -> Annotated[bytes | Streamed, PENDING_LIST]:
+) -> Annotated[bytes | StreamedResult, PENDING_LIST]:
     """Returns the pooled transactions that match a filter, or the first `limit` of them."""
     found = [item for item in ctx.pool.transactions() if all(holds(item) for holds in filter or ())]
     return await listed(ctx, found if limit is None else found[: max(0, limit)])

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from ophion.rpc.schema.registry import REQUIRED, WEBSOCKET, Example, MethodSpec, Parameter, Registry, group_names
-from ophion.rpc.schema.wire_types import Wire
+from ophion.rpc.schema.wire_types import WireType
 
 _SPECIFICATION: Final = "1.3.2"
 _GROUPS: Final[Mapping[str, str]] = {
@@ -173,7 +173,7 @@ def _default(value: Any) -> str:
     return f"default `{json.dumps(shown)}`" if isinstance(shown, bool) else f"default `{shown}`"
 
 
-def _result(wire: Wire, nullable: bool) -> str:
+def _result(wire: WireType, nullable: bool) -> str:
     names = list(wire.schema.get("properties", {}))
     text = f"{wire.description}{' or null' if nullable else ''}"
     return f"{text} (`{'`, `'.join(names)}`)" if names else text

@@ -10,7 +10,7 @@ from ophion.enclave.encoding import read_key
 from ophion.enclave.interface import KEY_SIZE, MAX_MEMBERS
 from ophion.errors import RpcError
 from ophion.rpc.errors import invalid_params
-from ophion.rpc.schema.wire_types import Wire, decode_data, decode_text
+from ophion.rpc.schema.wire_types import WireType, decode_data, decode_text
 
 _KEY_SCHEMA: Final = {"type": "string", "pattern": "^[A-Za-z0-9+/]{43}=$"}
 
@@ -61,13 +61,15 @@ def _keys_schema() -> dict[str, Any]:
     return {"type": "array", "items": _KEY_SCHEMA}
 
 
-GroupIdParam = Annotated[bytes, Wire("group id", "id of a privacy group in base64", _KEY_SCHEMA, decode_key)]
-KeyParam = Annotated[bytes, Wire("key", "public key of an enclave in base64", _KEY_SCHEMA, decode_key)]
-KeysParam = Annotated[tuple[bytes, ...], Wire("keys", "public keys of enclaves in base64", _keys_schema(), decode_keys)]
-SignedPrivateParam = Annotated[bytes, Wire("data", "signed private transaction", {"type": "string"}, decode_signed)]
+GroupIdParam = Annotated[bytes, WireType("group id", "id of a privacy group in base64", _KEY_SCHEMA, decode_key)]
+KeyParam = Annotated[bytes, WireType("key", "public key of an enclave in base64", _KEY_SCHEMA, decode_key)]
+KeysParam = Annotated[
+    tuple[bytes, ...], WireType("keys", "public keys of enclaves in base64", _keys_schema(), decode_keys)
+]
+SignedPrivateParam = Annotated[bytes, WireType("data", "signed private transaction", {"type": "string"}, decode_signed)]
 GroupRequestParam = Annotated[
     GroupRequest,
-    Wire(
+    WireType(
         "group",
         "`{addresses, name, description}`, or an array of addresses followed by name and description",
         {

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 from msgspec import Struct
 
 from ophion.rpc.schema.caller import Caller
-from ophion.rpc.schema.wire_types import Wire
+from ophion.rpc.schema.wire_types import WireType
 from ophion.runtime.inspect_replacement import CO_VARARGS, iscoroutinefunction
 
 REQUIRED: Final = object()
@@ -20,7 +20,7 @@ class Parameter(Struct, frozen=True):
     """One positional parameter of a handler."""
 
     name: str
-    wire: Wire
+    wire: WireType
     default: Any = REQUIRED
     is_repeated: bool = False
     """Whether the parameter accepts any number of values (`*name` in the signature)."""
@@ -31,7 +31,7 @@ class Signature(Struct, frozen=True):
 
     parameters: tuple[Parameter, ...]
     takes_caller: bool
-    result: Wire
+    result: WireType
     nullable: bool
     may_wait: bool
     """Whether the handler can return an awaitable."""
@@ -67,7 +67,7 @@ def _parameters(
     return tuple(parameters), takes_caller
 
 
-def _result(name: str, hints: Mapping[str, Any]) -> tuple[Wire, bool]:
+def _result(name: str, hints: Mapping[str, Any]) -> tuple[WireType, bool]:
     alternatives = _alternatives(hints.get("return"))
     wires = {wire.name: wire for alternative in alternatives if (wire := _wire(alternative)) is not None}
     if len(wires) != 1 or next(iter(wires.values())).encode is None:
@@ -89,11 +89,11 @@ def _returns_awaitable(hint: Any) -> bool:
     return any(get_origin(member) is Awaitable for member in members)
 
 
-def _wire(hint: Any) -> Wire | None:
+def _wire(hint: Any) -> WireType | None:
     for member in _alternatives(hint):
         if get_origin(member) is Annotated:
             for extra in member.__metadata__:
-                if isinstance(extra, Wire):
+                if isinstance(extra, WireType):
                     return extra
     return None
 

@@ -1,9 +1,9 @@
 """Scalar wire types, each with decoder, encoder, JSON schema and description.
 
 A handler names wire types in its signature (`address: AddressParam`, `-> Quantity`) and receives plain Python values.
-The registry reads the `Wire` from the annotation. The decoders accept exactly what Pantheon 1.2 accepts: for example
-missing `0x`, short addresses, decimal block numbers (json-rpc.md 3.1 and 3.2). A decoder raises the -32602 error
-itself, with the reason in `data`.
+The registry reads the `WireType` from the annotation. The decoders accept exactly what Pantheon 1.2 accepts: for
+example missing `0x`, short addresses, decimal block numbers (json-rpc.md 3.1 and 3.2). A decoder raises the -32602
+error itself, with the reason in `data`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QUANTITY_BITS: Final = 256
 _NULL: Final = b"null"
 
 
-class Wire(Struct, frozen=True, eq=False):
+class WireType(Struct, frozen=True, eq=False):
     """One wire type of parameters or results, with decoder, encoder, JSON schema and description."""
 
     name: str
@@ -260,45 +260,47 @@ _BLOCK_SCHEMA: Final[Schema] = {
     ]
 }
 
-AddressParam = Annotated[Address, Wire("address", "20-byte address", _ADDRESS_SCHEMA, decode_address)]
-HashParam = Annotated[Hash32, Wire("hash", "32-byte hash", _HASH_SCHEMA, decode_hash)]
+AddressParam = Annotated[Address, WireType("address", "20-byte address", _ADDRESS_SCHEMA, decode_address)]
+HashParam = Annotated[Hash32, WireType("hash", "32-byte hash", _HASH_SCHEMA, decode_hash)]
 SlotParam = Annotated[
-    Hash32, Wire("slot", "storage position of at most 32 bytes", {"type": "string", "pattern": _HEX}, decode_slot)
+    Hash32, WireType("slot", "storage position of at most 32 bytes", {"type": "string", "pattern": _HEX}, decode_slot)
 ]
-DataParam = Annotated[bytes, Wire("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, decode_data)]
-QuantityParam = Annotated[int, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, decode_quantity)]
-IndexParam = Annotated[int, Wire("index", "position, counted from 0", _QUANTITY_SCHEMA, decode_index)]
+DataParam = Annotated[bytes, WireType("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, decode_data)]
+QuantityParam = Annotated[int, WireType("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, decode_quantity)]
+IndexParam = Annotated[int, WireType("index", "position, counted from 0", _QUANTITY_SCHEMA, decode_index)]
 DecimalParam = Annotated[
     int,
-    Wire("decimal integer", "number", {"anyOf": [{"type": "integer"}, {"type": "string"}]}, decode_decimal),
+    WireType("decimal integer", "number", {"anyOf": [{"type": "integer"}, {"type": "string"}]}, decode_decimal),
 ]
 IntegerParam = Annotated[
-    int, Wire("integer", "number", {"anyOf": [{"type": "integer"}, _QUANTITY_SCHEMA]}, decode_integer)
+    int, WireType("integer", "number", {"anyOf": [{"type": "integer"}, _QUANTITY_SCHEMA]}, decode_integer)
 ]
-BooleanParam = Annotated[bool, Wire("boolean", "true or false", {"type": "boolean"}, decode_boolean)]
-TextParam = Annotated[str, Wire("string", "text", {"type": "string"}, decode_text)]
+BooleanParam = Annotated[bool, WireType("boolean", "true or false", {"type": "boolean"}, decode_boolean)]
+TextParam = Annotated[str, WireType("string", "text", {"type": "string"}, decode_text)]
 BlockNumberParam = Annotated[
     BlockTag | int,
-    Wire("block number", "block number (hex or decimal) or tag", _BLOCK_NUMBER_SCHEMA, decode_block_number),
+    WireType("block number", "block number (hex or decimal) or tag", _BLOCK_NUMBER_SCHEMA, decode_block_number),
 ]
 BlockParam = Annotated[
     BlockId,
-    Wire("block", "block number (hex or decimal), tag, hash, or EIP-1898 object", _BLOCK_SCHEMA, decode_block),
+    WireType("block", "block number (hex or decimal), tag, hash, or EIP-1898 object", _BLOCK_SCHEMA, decode_block),
 ]
 
-Quantity = Annotated[int, Wire("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, encode=encode_quantity)]
-Data = Annotated[bytes, Wire("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, encode=encode_data)]
-HashResult = Annotated[Hash32, Wire("hash", "32-byte hash", _HASH_SCHEMA, encode=encode_data)]
-AddressResult = Annotated[Address, Wire("address", "20-byte address", _ADDRESS_SCHEMA, encode=encode_data)]
-Boolean = Annotated[bool, Wire("boolean", "true or false", {"type": "boolean"}, encode=encode_json)]
-Text = Annotated[str, Wire("string", "text", {"type": "string"}, encode=encode_json)]
+Quantity = Annotated[int, WireType("quantity", "number in hexadecimal", _QUANTITY_SCHEMA, encode=encode_quantity)]
+Data = Annotated[
+    bytes, WireType("data", "bytes in hexadecimal", {"type": "string", "pattern": _HEX}, encode=encode_data)
+]
+HashResult = Annotated[Hash32, WireType("hash", "32-byte hash", _HASH_SCHEMA, encode=encode_data)]
+AddressResult = Annotated[Address, WireType("address", "20-byte address", _ADDRESS_SCHEMA, encode=encode_data)]
+Boolean = Annotated[bool, WireType("boolean", "true or false", {"type": "boolean"}, encode=encode_json)]
+Text = Annotated[str, WireType("string", "text", {"type": "string"}, encode=encode_json)]
 
 
-def object_result(name: str, description: str, schema: Schema) -> Wire:
+def object_result(name: str, description: str, schema: Schema) -> WireType:
     """Return the wire type of a result that Python builds as a JSON value."""
-    return Wire(name, description, schema, encode=encode_json)
+    return WireType(name, description, schema, encode=encode_json)
 
 
-def spliced_result(name: str, description: str, schema: Schema) -> Wire:
+def spliced_result(name: str, description: str, schema: Schema) -> WireType:
     """Return the wire type of a result that is already JSON text."""
-    return Wire(name, description, schema, encode=encode_spliced)
+    return WireType(name, description, schema, encode=encode_spliced)

@@ -15,7 +15,7 @@ from ophion.native.executor import AccountOverride, CallRequest
 from ophion.primitives.types import ZERO_ADDRESS, Address, Hash32
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.schema.wire_types import (
-    Wire,
+    WireType,
     decode_address,
     decode_boolean,
     decode_data,
@@ -285,13 +285,15 @@ def _call_object(value: Any) -> dict[str, Any]:
     return value
 
 
-CallParam = Annotated[Call, Wire("call", "call object", CALL_SCHEMA, decode_call)]
-CallObjectParam = Annotated[dict[str, Any], Wire("call", "call object", CALL_SCHEMA, _call_object)]
+CallParam = Annotated[Call, WireType("call", "call object", CALL_SCHEMA, decode_call)]
+CallObjectParam = Annotated[dict[str, Any], WireType("call", "call object", CALL_SCHEMA, _call_object)]
 StateOverridesParam = Annotated[
     tuple[AccountOverride, ...] | None,
-    Wire("state overrides", "replaced parts of accounts, by address", _STATE_OVERRIDES_SCHEMA, decode_state_overrides),
+    WireType(
+        "state overrides", "replaced parts of accounts, by address", _STATE_OVERRIDES_SCHEMA, decode_state_overrides
+    ),
 ]
 BlockOverridesParam = Annotated[
     EnvOverrides | None,
-    Wire("block overrides", "replaced fields of the block", _BLOCK_OVERRIDES_SCHEMA, decode_block_overrides),
+    WireType("block overrides", "replaced fields of the block", _BLOCK_OVERRIDES_SCHEMA, decode_block_overrides),
 ]

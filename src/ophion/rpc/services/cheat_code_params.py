@@ -9,7 +9,7 @@ from ophion.dev.cheat_codes import DevNode
 from ophion.rpc.errors import invalid_params
 from ophion.rpc.schema.method import Handler
 from ophion.rpc.schema.registry import group_of, method
-from ophion.rpc.schema.wire_types import Wire, decode_data, encode_json
+from ophion.rpc.schema.wire_types import WireType, decode_data, encode_json
 from ophion.rpc.services.context import RpcContext
 
 F = TypeVar("F", bound=Handler)
@@ -80,13 +80,13 @@ def decode_flag(value: object) -> bool:
 
 
 _NUMBER = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-NumberParam = Annotated[int, Wire("number", "integer, or hexadecimal or decimal text", _NUMBER, decode_number)]
-WordParam = Annotated[bytes, Wire("word", "32 bytes, or a number", _NUMBER, decode_word)]
-FlagParam = Annotated[bool, Wire("boolean", "true or false", {"type": "boolean"}, decode_flag)]
-AnyParam = Annotated[Any, Wire("value", "any value", {}, lambda value: value)]
-Nothing = Annotated[None, Wire("null", "nothing", {"type": "null"}, encode=encode_json)]
-Json = Annotated[Any, Wire("value", "any value", {}, encode=encode_json)]
-Integer = Annotated[int, Wire("integer", "JSON number", {"type": "integer"}, encode=encode_json)]
+NumberParam = Annotated[int, WireType("number", "integer, or hexadecimal or decimal text", _NUMBER, decode_number)]
+WordParam = Annotated[bytes, WireType("word", "32 bytes, or a number", _NUMBER, decode_word)]
+FlagParam = Annotated[bool, WireType("boolean", "true or false", {"type": "boolean"}, decode_flag)]
+AnyParam = Annotated[Any, WireType("value", "any value", {}, lambda value: value)]
+Nothing = Annotated[None, WireType("null", "nothing", {"type": "null"}, encode=encode_json)]
+Json = Annotated[Any, WireType("value", "any value", {}, encode=encode_json)]
+Integer = Annotated[int, WireType("integer", "JSON number", {"type": "integer"}, encode=encode_json)]
 
 
 def check_time(seconds: int) -> int:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
-from ophion.chain.queries import Queries
+from ophion.chain.queries import ChainQueries
 from ophion.consensus.validator_votes import LocalProposals
 from ophion.native.executor import LatestRead
 from ophion.permissions.permissions import Permissions
@@ -28,7 +28,7 @@ from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.services.trace_cache import TraceCache
-from ophion.rpc.transport.streaming import Streams
+from ophion.rpc.transport.streaming import StreamLimit
 from ophion.runtime.metrics import Nested
 from ophion.runtime.thread_pools import Lanes
 
@@ -103,7 +103,7 @@ class RpcLimits(Struct, frozen=True):
 class RpcContext(Struct, frozen=True):
     """Services and settings that methods may use."""
 
-    queries: Queries
+    queries: ChainQueries
     pool: TxPool
     mining: MiningControl
     lanes: Lanes
@@ -115,7 +115,7 @@ class RpcContext(Struct, frozen=True):
     limits: RpcLimits = field(default_factory=RpcLimits)
     receipt_waits: ReceiptWaits = field(default_factory=ReceiptWaits)
     light_calls: CallCosts = field(default_factory=CallCosts)
-    streams: Streams = field(default_factory=Streams)
+    streams: StreamLimit = field(default_factory=StreamLimit)
     traces: TraceCache = field(default_factory=TraceCache)
     permissions: Permissions = field(default_factory=Permissions)
     accounts: Keyring | None = None

@@ -77,7 +77,7 @@ class LogChanges(Struct, frozen=True):
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 
 
-class Journal(Generic[T]):
+class EventJournal(Generic[T]):
     """A bounded event log; positions never repeat."""
 
     def __init__(self, limit: int) -> None:
@@ -131,8 +131,8 @@ class Filters:
         self._filters: dict[str, _Filter] = {}
         self._pending = 0
         """Number of filters for pending transactions. If the number is 0, a pool event needs no scan of the filters."""
-        self._chain: Journal[ChainChange] = Journal(_CHAIN_ENTRIES)
-        self._pool: Journal[Hash32] = Journal(_POOL_ENTRIES)
+        self._chain: EventJournal[ChainChange] = EventJournal(_CHAIN_ENTRIES)
+        self._pool: EventJournal[Hash32] = EventJournal(_POOL_ENTRIES)
         self.log_cache = LogCache()
 
     def __len__(self) -> int:
@@ -177,7 +177,9 @@ class Filters:
         while not self._quotas.fits_total(log_query.weight):
             self._evict_first(self._filters)
         filter_id = hex(int.from_bytes(self._entropy.token(_ID_BYTES), "big"))
-        journal: Journal[ChainChange] | Journal[Hash32] = self._pool if kind is FilterKind.PENDING else self._chain
+        journal: EventJournal[ChainChange] | EventJournal[Hash32] = (
+            self._pool if kind is FilterKind.PENDING else self._chain
+        )
         self._filters[filter_id] = _Filter(kind, log_query, journal.end, self._clock.monotonic(), client, journal.end)
         self._pending += kind is FilterKind.PENDING
         self._quotas.keep(client, log_query.weight)

@@ -65,7 +65,7 @@ _HASH_TEXT_LENGTH: Final = 66
 _LATEST: Final = ("latest", "safe", "finalized")
 
 
-class Answered(Struct, frozen=True):
+class SourceResponse(Struct, frozen=True):
     """A response of the source node, whose chain this node forks."""
 
     value: Any
@@ -77,7 +77,7 @@ class Answered(Struct, frozen=True):
         return orjson.dumps(self.value)
 
 
-async def route(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any]) -> Answered | None:
+async def route(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any]) -> SourceResponse | None:
     """Return the answer of the source node. None for a request that this node answers itself."""
     given = list(params)
     if name in _TRANSACTIONS and given and _is_hash(given[0]):
@@ -90,18 +90,18 @@ async def route(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any]) -
         if _is_older(ctx, fork, block, is_state):
             if len(given) > position:
                 given[position] = _plain(fork, block)
-            return Answered(await fork.ask(name, given))
+            return SourceResponse(await fork.ask(name, given))
     return None
 
 
-async def _transaction(ctx: RpcContext, fork: Fork, name: str, given: list[Any]) -> Answered | None:
+async def _transaction(ctx: RpcContext, fork: Fork, name: str, given: list[Any]) -> SourceResponse | None:
     hash = bytes.fromhex(given[0][2:])
     if ctx.queries.transaction_position(hash) is not None or ctx.pool.get(hash) is not None:
         return None
     answer = await fork.ask(name, given)
     if isinstance(answer, dict) and _is_newer(fork, answer):
-        return Answered(None)
-    return Answered(answer)
+        return SourceResponse(None)
+    return SourceResponse(answer)
 
 
 def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:

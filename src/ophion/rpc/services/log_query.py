@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ophion.errors import RpcError
 from ophion.primitives.types import Address, BlockTag, Hash32
 from ophion.rpc.errors import invalid_params
-from ophion.rpc.schema.wire_types import Wire, decode_address, decode_block_number, decode_hash
+from ophion.rpc.schema.wire_types import WireType, decode_address, decode_block_number, decode_hash
 
 _BYTES_OF_A_QUERY: Final = 512
 _BYTES_OF_A_WORD: Final = 80
@@ -155,5 +155,5 @@ _SCHEMA: Final = {
     },
 }
 
-LogQueryParam = Annotated[LogQuery, Wire("filter", "filter object", _SCHEMA, decode_log_query)]
-LogSearchParam = Annotated[LogQuery, Wire("filter", "filter object", _SCHEMA, decode_ranged_or_hashed)]
+LogQueryParam = Annotated[LogQuery, WireType("filter", "filter object", _SCHEMA, decode_log_query)]
+LogSearchParam = Annotated[LogQuery, WireType("filter", "filter object", _SCHEMA, decode_ranged_or_hashed)]

@@ -16,7 +16,7 @@ from ophion.pool.queue import PooledTransaction
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import RESPONSE_TOO_LARGE
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.transport.streaming import Streamed, opened
+from ophion.rpc.transport.streaming import StreamedResult, opened
 
 _MAX_INLINE_COUNT: Final = 64
 _MAX_INLINE_BYTES: Final = 64 * 1024
@@ -67,7 +67,7 @@ class PoolListing:
         self._left, self._has_ended = memoryview(b""), True
 
 
-async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes | Streamed:
+async def listed(ctx: RpcContext, items: Sequence[PooledTransaction]) -> bytes | StreamedResult:
     """Return the JSON array of these pooled transactions, streamed if it is long."""
     source = PoolListing(ctx.pool, [item.hash for item in items])
     if _is_small(items):

@@ -18,7 +18,9 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.thread_pools import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module
+    from ophion.privacy.execution_events import (
+        ExecutorAdvanced,  # only nodes with private transactions import this module
+    )
 
 
 class PrivateFilters:
@@ -28,7 +30,7 @@ class PrivateFilters:
         self._filters = filters
         self._ledger = ledger
 
-    def on_followed(self, event: Followed) -> None:
+    def on_followed(self, event: ExecutorAdvanced) -> None:
         """Record the blocks whose private transactions have been executed."""
         last = None
         for one in event.executed:

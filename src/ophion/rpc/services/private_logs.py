@@ -10,13 +10,13 @@ from ophion.native.privacy import PrivateLedger
 from ophion.primitives.types import BlockTag, Hash32
 from ophion.privacy.rpc_objects import log_objects
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE
-from ophion.rpc.schema.wire_types import Wire
+from ophion.rpc.schema.wire_types import WireType
 from ophion.rpc.services.block_reference import block_range
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.log_query import LogQuery, decode_ranged_or_hashed
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPlace  # only nodes with private transactions import this module
+    from ophion.privacy.payloads import MarkerPosition  # only nodes with private transactions import this module
 
 _BLOCKS_AT_ONCE: Final = 1024
 MAX_LOGS: Final = 16_384
@@ -43,7 +43,9 @@ def decode_private_search(value: object) -> LogQuery:
 
 PrivateSearchParam = Annotated[
     LogQuery,
-    Wire("filter", "filter object; fromBlock is the first block by default", {"type": "object"}, decode_private_search),
+    WireType(
+        "filter", "filter object; fromBlock is the first block by default", {"type": "object"}, decode_private_search
+    ),
 ]
 
 
@@ -83,16 +85,16 @@ def block_logs(
     ledger: PrivateLedger, query: PrivateQuery, block: Hash32, number: int, is_removed: bool = False
 ) -> list[dict[str, Any]]:
     """Return the logs of a group in one block, in the order of the privacy marker transactions."""
-    from ophion.privacy.payloads import MarkerPlace  # lazy import: only private transactions need this module
+    from ophion.privacy.payloads import MarkerPosition  # lazy import: only private transactions need this module
 
     found = []
     for marker, _ in ledger.roots(query.group, number, block):
-        found += marker_logs(ledger, query, MarkerPlace(b"", number, 0, block, marker), is_removed)
+        found += marker_logs(ledger, query, MarkerPosition(b"", number, 0, block, marker), is_removed)
     return found
 
 
 def marker_logs(
-    ledger: PrivateLedger, query: LogQuery, place: MarkerPlace, is_removed: bool = False
+    ledger: PrivateLedger, query: LogQuery, place: MarkerPosition, is_removed: bool = False
 ) -> list[dict[str, Any]]:
     """Return the logs of one private transaction that match the query."""
     record = ledger.receipt(place.block, place.hash)

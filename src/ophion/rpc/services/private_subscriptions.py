@@ -31,7 +31,9 @@ from ophion.runtime.thread_pools import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import Followed  # only nodes with private transactions import this module
+    from ophion.privacy.execution_events import (
+        ExecutorAdvanced,  # only nodes with private transactions import this module
+    )
     from ophion.privacy.tenant_authorizer import TenantAuthorizer
 
 log = logging.getLogger(__name__)
@@ -64,7 +66,9 @@ class PrivateSubscriptions:
 
     name = "private subscriptions"
 
-    def __init__(self, ledger: PrivateLedger, events: Topic[Followed], lane: Lane, tenants: TenantAuthorizer) -> None:
+    def __init__(
+        self, ledger: PrivateLedger, events: Topic[ExecutorAdvanced], lane: Lane, tenants: TenantAuthorizer
+    ) -> None:
         """Create the service. `lane` must be a lane (worker thread) that only the node uses, so that no notification is
         refused.
         """
@@ -140,7 +144,7 @@ class PrivateSubscriptions:
             self._remove(one)
         return is_member
 
-    async def _send(self, event: Followed) -> None:
+    async def _send(self, event: ExecutorAdvanced) -> None:
         for executed in event.executed:
             subscribers = [one for one in self._by_id.values() if one.query.group == executed.group]
             subscribers = [one for one in subscribers if await self._is_allowed(one)]

@@ -26,7 +26,7 @@ from ophion.primitives.hexcodec import HexError, parse_number
 from ophion.primitives.types import EMPTY_BLOOM, Hash32
 from ophion.rpc.errors import INVALID_REQUEST, SUBSCRIPTION_NOT_FOUND, TOO_MANY_SUBSCRIPTIONS
 from ophion.rpc.schema.registry import Caller, NotifiedCaller
-from ophion.rpc.schema.wire_types import Wire, decode_boolean, encode_data
+from ophion.rpc.schema.wire_types import WireType, decode_boolean, encode_data
 from ophion.rpc.services.client_quotas import MEBIBYTE, ClientQuotas
 from ophion.rpc.services.log_batches import MAX_QUERIES, logs_of, portion
 from ophion.rpc.services.log_query import LogQuery, ReadAhead, query_of, read_ahead
@@ -56,7 +56,7 @@ _MAX_INLINE: Final = 64
 """Maximum subscriptions that are served in one iteration of the event loop."""
 
 
-class Kind(Enum):
+class SubscriptionKind(Enum):
     """Subscription types by their wire names."""
 
     NEW_HEADS = "newHeads"
@@ -75,7 +75,7 @@ class Subscriber(NotifiedCaller, Protocol):
 
 class _Subscription(Struct, frozen=True, eq=False):
     id: int
-    kind: Kind
+    kind: SubscriptionKind
     caller: Subscriber
     in_full: bool
     query: LogQuery
@@ -95,9 +95,9 @@ class _Subscription(Struct, frozen=True, eq=False):
         )
 
 
-AnyParam = Annotated[Any, Wire("any", "depends on the kind", {}, lambda value: value)]
+AnyParam = Annotated[Any, WireType("any", "depends on the kind", {}, lambda value: value)]
 """A parameter that `subscribe` decodes itself, because an invalid value must give the error `Invalid Request`."""
-OptionsParam = Annotated[Any, Wire("any", "depends on the kind", {}, read_ahead)]
+OptionsParam = Annotated[Any, WireType("any", "depends on the kind", {}, read_ahead)]
 """Options of a subscription, decoded off the event loop, because a filter object may have a hundred thousand
 addresses.
 """
@@ -114,7 +114,7 @@ def read_id(value: object) -> int:
     return subscription_id
 
 
-class Subscribed(Protocol):
+class SubscriptionService(Protocol):
     """A service that has subscribers."""
 
     name: str
@@ -130,7 +130,7 @@ class Subscribed(Protocol):
 
 async def follow(
     topic: Topic[T],
-    subscribed: Subscribed,
+    subscribed: SubscriptionService,
     handle: Callable[[T], Awaitable[None]],
     concerns: Callable[[T], bool] = lambda event: True,
 ) -> None:
@@ -184,10 +184,10 @@ class Subscriptions:
         )
         self._sent = 0
         self._by_id: dict[int, _Subscription] = {}
-        self.subscribed = dict.fromkeys(Kind, 0)
+        self.subscribed = dict.fromkeys(SubscriptionKind, 0)
         """Number of subscriptions made so far, by kind."""
-        self.unsubscribed = dict.fromkeys(Kind, 0)
-        self._of_kind: dict[Kind, dict[int, _Subscription]] = {kind: {} for kind in Kind}
+        self.unsubscribed = dict.fromkeys(SubscriptionKind, 0)
+        self._of_kind: dict[SubscriptionKind, dict[int, _Subscription]] = {kind: {} for kind in SubscriptionKind}
         self._last_id = 0
         self._unfinished: ChainEvent | None = None
         """The last chain event while some of its notifications are unsent, else None."""
@@ -203,14 +203,20 @@ class Subscriptions:
     def subscribe(self, caller: Subscriber, kind: object, options: object) -> int:
         """Add a subscription to this connection; invalid parameters raise `Invalid Request`."""
         try:
-            wanted = Kind(kind)
+            wanted = SubscriptionKind(kind)
         except ValueError:
-            raise INVALID_REQUEST(f"kind: one of {', '.join(one.value for one in Kind)} is expected") from None
+            raise INVALID_REQUEST(
+                f"kind: one of {', '.join(one.value for one in SubscriptionKind)} is expected"
+            ) from None
         try:
-            query = query_of(options) if wanted is Kind.LOGS else LogQuery()
+            query = query_of(options) if wanted is SubscriptionKind.LOGS else LogQuery()
             options = options.given if type(options) is ReadAhead else options
-            in_full = _wants_objects(options) if wanted in (Kind.NEW_HEADS, Kind.NEW_PENDING) else False
-            hashes = named_hashes(options) if wanted is Kind.RECEIPTS else None
+            in_full = (
+                _wants_objects(options)
+                if wanted in (SubscriptionKind.NEW_HEADS, SubscriptionKind.NEW_PENDING)
+                else False
+            )
+            hashes = named_hashes(options) if wanted is SubscriptionKind.RECEIPTS else None
         except RpcError as error:
             raise INVALID_REQUEST(None if error.data is None else str(error.data)) from None
         one = _Subscription(self._last_id + 1, wanted, caller, in_full, query, hashes, caller.client)
@@ -254,7 +260,7 @@ class Subscriptions:
             del place[found.id]
         if not self._of_caller[found.caller]:
             del self._of_caller[found.caller]
-        if found.kind is Kind.LOGS and not self._of_query[found.query]:
+        if found.kind is SubscriptionKind.LOGS and not self._of_query[found.query]:
             del self._of_query[found.query]
         self._quotas.drop(found.client, found.weight)
 
@@ -262,7 +268,7 @@ class Subscriptions:
         """Yield the dictionaries that contain a subscription: by connection, by kind and by query."""
         yield self._of_caller.setdefault(one.caller, {})
         yield self._of_kind[one.kind]
-        if one.kind is Kind.LOGS:
+        if one.kind is SubscriptionKind.LOGS:
             yield self._of_query.setdefault(one.query, {})
 
     # --- chain and pool events -------------------------------------------------------------------
@@ -278,7 +284,11 @@ class Subscriptions:
 
     def _concerns(self, event: PoolEvent) -> bool:
         """Return whether any subscription needs this pool event. Called for thousands of events per second."""
-        return bool(self._of_kind[Kind.NEW_PENDING if isinstance(event, Added) else Kind.DROPPED_PENDING])
+        return bool(
+            self._of_kind[
+                SubscriptionKind.NEW_PENDING if isinstance(event, Added) else SubscriptionKind.DROPPED_PENDING
+            ]
+        )
 
     def _on_new_head(self, event: ChainEvent) -> None:
         """Send the new head at once, before the pool processes the block, if there are few subscribers.
@@ -287,10 +297,10 @@ class Subscriptions:
         order.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
-        is_quick = len(self._of_kind[Kind.NEW_HEADS]) > 0 and len(self._by_id) <= _MAX_INLINE
+        is_quick = len(self._of_kind[SubscriptionKind.NEW_HEADS]) > 0 and len(self._by_id) <= _MAX_INLINE
         if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) != 1:
             return
-        heads = self._of(Kind.NEW_HEADS)
+        heads = self._of(SubscriptionKind.NEW_HEADS)
         if any(one.in_full for one in heads):
             return
         try:
@@ -310,13 +320,13 @@ class Subscriptions:
                 await self._send_heads(block)
             await self._send_logs(block, False)
             await self._send_receipts(block)
-        await self._send(self._of(Kind.SYNCING), self._sync_status)
+        await self._send(self._of(SubscriptionKind.SYNCING), self._sync_status)
         if self._unfinished is event:
             self._unfinished = None
 
     async def _send_heads(self, block: ChainBlock) -> None:
         """Send the block to each subscriber, with transaction hashes or objects."""
-        heads = self._of(Kind.NEW_HEADS)
+        heads = self._of(SubscriptionKind.NEW_HEADS)
         await self._send([one for one in heads if not one.in_full], lambda: self._head(block, False))
         of_objects = [one for one in heads if one.in_full]
         if of_objects:
@@ -343,7 +353,7 @@ class Subscriptions:
 
     async def _send_receipts(self, block: ChainBlock) -> None:
         """Send the receipts of a block as one list: all receipts, or the receipts of the named transactions."""
-        subscriptions = self._of(Kind.RECEIPTS)
+        subscriptions = self._of(SubscriptionKind.RECEIPTS)
         if not subscriptions or not block.body.transaction_count:
             return
         store, hash, with_reason = self._store, block.header.hash, self._shows_revert_reason
@@ -373,18 +383,18 @@ class Subscriptions:
 
     async def _on_pool_event(self, event: PoolEvent) -> None:
         if not isinstance(event, Added):
-            dropped = self._of(Kind.DROPPED_PENDING)
+            dropped = self._of(SubscriptionKind.DROPPED_PENDING)
             for item in event.transactions:
                 await self._send(dropped, partial(encode_data, item.hash))
             return
-        subscriptions = self._of(Kind.NEW_PENDING)
+        subscriptions = self._of(SubscriptionKind.NEW_PENDING)
         of_hashes = [one for one in subscriptions if not one.in_full]
         of_objects = [one for one in subscriptions if one.in_full]
         for item in event.transactions:
             await self._send(of_hashes, partial(encode_data, item.hash))
             await self._send(of_objects, item.transaction.json)
 
-    def _of(self, kind: Kind) -> list[_Subscription]:
+    def _of(self, kind: SubscriptionKind) -> list[_Subscription]:
         return list(self._of_kind[kind].values())
 
     async def _send(self, subscriptions: Iterable[_Subscription], render: Callable[[], bytes]) -> None:

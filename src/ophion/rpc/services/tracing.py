@@ -19,25 +19,25 @@ from ophion.native.transactions import Body
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.rpc.errors import SERVER_ERROR_CODE, TIMEOUT_EXPIRED, invalid_params
-from ophion.rpc.schema.wire_types import Wire, decode_boolean, spliced_result
+from ophion.rpc.schema.wire_types import WireType, decode_boolean, spliced_result
 from ophion.rpc.services.call_execution import refused
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.trace_cache import MAX_RECENT_BLOCKS, CachedSource, RecordedSource, TraceKey
-from ophion.rpc.transport.streaming import Source, Streamed, opened, whole_of
+from ophion.rpc.transport.streaming import Source, StreamedResult, opened, whole_of
 from ophion.runtime.thread_pools import InlineLane
 
 _CACHE_LANE: Final = InlineLane("trace cache")
-TraceResult = Annotated[bytes | Streamed, spliced_result("trace", "trace in the requested format", {})]
+TraceResult = Annotated[bytes | StreamedResult, spliced_result("trace", "trace in the requested format", {})]
 
 
-class Nothing(Exception):  # this exception is not an error for the client: the method returns null
+class NotTraceable(Exception):  # this exception is not an error for the client: the method returns null
     """Raised when a block to trace is unknown or its state is pruned."""
 
 
 async def streamed(
     ctx: RpcContext, start: Callable[[], TraceStream], key: TraceKey | None = None
-) -> bytes | Streamed | None:
-    """Return the result of a trace stream; None (null) if `start` raises `Nothing`.
+) -> bytes | StreamedResult | None:
+    """Return the result of a trace stream; None (null) if `start` raises `NotTraceable`.
 
     With a cache key, returns the cached result, or caches a new result under this key.
     """
@@ -49,10 +49,10 @@ async def streamed(
     return await opened(_CACHE_LANE, ctx.streams, lambda: CachedSource(pieces))
 
 
-async def _opened(ctx: RpcContext, start: Callable[[], Source]) -> bytes | Streamed | None:
+async def _opened(ctx: RpcContext, start: Callable[[], Source]) -> bytes | StreamedResult | None:
     try:
         return await opened(ctx.lanes.trace, ctx.streams, start)
-    except (Nothing, MissingState, MissingStateError):
+    except (NotTraceable, MissingState, MissingStateError):
         return None
     except TimedOut as error:
         raise TIMEOUT_EXPIRED() from error
@@ -63,7 +63,7 @@ async def _opened(ctx: RpcContext, start: Callable[[], Source]) -> bytes | Strea
 
 
 async def whole_trace(ctx: RpcContext, start: Callable[[], TraceStream]) -> bytes | None:
-    """Return the whole result of a trace stream; None (null) if `start` raises `Nothing`."""
+    """Return the whole result of a trace stream; None (null) if `start` raises `NotTraceable`."""
     found = await streamed(ctx, start)
     return found if found is None or isinstance(found, bytes) else await whole_of(found)
 
@@ -91,7 +91,7 @@ async def traced(
     start: Callable[[TraceKind], TraceStream],
     is_list: bool = False,
     key: TraceKey | None = None,
-) -> bytes | Streamed | None:
+) -> bytes | StreamedResult | None:
     """Return the result of a tracer. Several tracers run one after the other; the result has a key for each tracer.
 
     With `is_list`, the result has an entry `{txHash, result}` for each transaction. `key` is the cache key; see
@@ -119,18 +119,18 @@ def _together(parts: Mapping[str, Any], tracers: Mapping[str, TraceKind], is_lis
 
 
 def traced_block(ctx: RpcContext, header: HashedHeader | None, body: Body | None = None) -> TracedBlock:
-    """Return a block with the state of its parent. Raises `Nothing` for an unknown block and for genesis."""
+    """Return a block with the state of its parent. Raises `NotTraceable` for an unknown block and for genesis."""
     found = None if header is None else traced_block_of(ctx.queries.chain, header, body)
     if found is None:
-        raise Nothing
+        raise NotTraceable
     return found
 
 
 def transaction_at(ctx: RpcContext, hash: Hash32) -> tuple[TracedBlock, int]:
-    """Return the block and index of a mined transaction. Raises `Nothing` if the transaction is not mined."""
+    """Return the block and index of a mined transaction. Raises `NotTraceable` if the transaction is not mined."""
     position = ctx.queries.transaction_position(hash)
     if position is None:
-        raise Nothing
+        raise NotTraceable
     return traced_block(ctx, ctx.queries.chain.header(position[0])), position[2]
 
 
@@ -264,7 +264,7 @@ _NOTHING: Final = TraceKind.selectors()
 PLAIN: Final = decode_trace_options({})
 TraceOptionsParam = Annotated[
     TraceOptions,
-    Wire(
+    WireType(
         "trace options",
         "what to leave out of struct logs, or the name of a tracer and its configuration",
         {

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.primitives.types import Address
 from ophion.rpc.errors import invalid_params
-from ophion.rpc.schema.wire_types import Wire, decode_quantity
+from ophion.rpc.schema.wire_types import WireType, decode_quantity
 from ophion.rpc.services.call_execution import check_chain, run_estimate
 from ophion.rpc.services.call_object import CALL_SCHEMA, Call, decode_call
 from ophion.rpc.services.context import RpcContext
@@ -155,7 +155,7 @@ _SCHEMA: Final[dict[str, Any]] = {
     },
 }
 TransactionRequestParam = Annotated[
-    TransactionRequest, Wire("transaction", "transaction object", _SCHEMA, decode_transaction_request)
+    TransactionRequest, WireType("transaction", "transaction object", _SCHEMA, decode_transaction_request)
 ]
-UnreadRequestParam = Annotated[Any, Wire("transaction", "transaction object", _SCHEMA, lambda value: value)]
+UnreadRequestParam = Annotated[Any, WireType("transaction", "transaction object", _SCHEMA, lambda value: value)]
 """An undecoded request. A node without keys refuses every `eth_sendTransaction` without decoding the request."""

@@ -53,7 +53,7 @@ class ListenError(OphionError):
         super().__init__(f"{service} cannot listen on {host}:{port}: {reason}")
 
 
-class Connection(SlotHolder, Protocol):
+class ServedConnection(SlotHolder, Protocol):
     """Interface of a client connection, as its service uses it."""
 
     def tick(self, seconds: float) -> None:
@@ -63,14 +63,14 @@ class Connection(SlotHolder, Protocol):
         """Close the connection, because the service stops."""
 
 
-class Closing(Protocol):
+class ClosableApplication(Protocol):
     """Interface of the application that answers the requests of a service."""
 
     def close(self) -> None:
         """Release resources, because the service stops."""
 
 
-ConnectionT = TypeVar("ConnectionT", bound=Connection)
+ConnectionT = TypeVar("ConnectionT", bound=ServedConnection)
 
 
 class Listener(ABC, Generic[ConnectionT]):
@@ -95,7 +95,7 @@ class Listener(ABC, Generic[ConnectionT]):
         self._tls = tls
         self._shared = shared or SharedResources()
         self._servers: list[asyncio.Server] = []
-        self._begun: tuple[Closing, Callable[[], asyncio.BaseProtocol]] | None = None
+        self._begun: tuple[ClosableApplication, Callable[[], asyncio.BaseProtocol]] | None = None
 
     @property
     def is_encrypted(self) -> bool:
@@ -142,7 +142,7 @@ class Listener(ABC, Generic[ConnectionT]):
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
 
     @abstractmethod
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[ClosableApplication, Callable[[], asyncio.BaseProtocol]]:
         """Return the application and the connection factory. Called once, at the first connection."""
 
     async def _bind(

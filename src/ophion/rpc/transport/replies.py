@@ -2,7 +2,7 @@
 
 There are four types, so that the common case has no overhead. `bytes` is a complete answer with status 200. An `Answer`
 has another status or several parts; parts avoid copying a large result. A `StreamedAnswer` is sent while it is produced
-(streaming.py). A `Pending` is resolved later. Only HTTP uses the status (json-rpc.md 1.4).
+(streaming.py). A `PendingReply` is resolved later. Only HTTP uses the status (json-rpc.md 1.4).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _nothing() -> None:
     """Default callback: do nothing."""
 
 
-class Pending(Struct, Generic[T], eq=False):
+class PendingReply(Struct, Generic[T], eq=False):
     """A reply that is resolved later. The receiver sets `deliver`, which is called exactly once."""
 
     _abandon: Callable[[], object] = _nothing
@@ -58,7 +58,7 @@ class Pending(Struct, Generic[T], eq=False):
     memory_changed: Callable[[], object] = _nothing
     """Called after a large change of `weight`. The receiver sets this callback."""
     deliver: Callable[[T], None] = _ignore
-    forget: Callable[[Pending[T]], object] = _ignore
+    forget: Callable[[PendingReply[T]], object] = _ignore
     """Called when the reply is resolved or abandoned."""
     is_done: bool = False
     has_timeout: bool = True
@@ -79,8 +79,8 @@ class Pending(Struct, Generic[T], eq=False):
         self.resolve(reply)
         abandon()
 
-    def follow(self, other: Pending[T], ended: Callable[[], object] | None = None) -> None:
-        """Resolve with the reply of another `Pending`. `ended` is called once, when `other` is resolved or
+    def follow(self, other: PendingReply[T], ended: Callable[[], object] | None = None) -> None:
+        """Resolve with the reply of another `PendingReply`. `ended` is called once, when `other` is resolved or
         abandoned.
         """
         ends = [] if ended is None else [ended]
@@ -116,12 +116,12 @@ class Pending(Struct, Generic[T], eq=False):
 
 
 Complete: TypeAlias = bytes | Answer | StreamedAnswer
-Reply: TypeAlias = bytes | Answer | StreamedAnswer | Pending[Complete]
+Reply: TypeAlias = bytes | Answer | StreamedAnswer | PendingReply[Complete]
 
 
-def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> Pending[Complete]:
+def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> PendingReply[Complete]:
     """Collect a streamed answer into a single answer, for batches and HTTP/1.0, which cannot stream."""
-    pending: Pending[Complete] = Pending(lambda: task.cancel())
+    pending: PendingReply[Complete] = PendingReply(lambda: task.cancel())
     task = asyncio.get_running_loop().create_task(collected(answer, max_bytes, pending.report_memory))
 
     def finish(done: asyncio.Task[bytes]) -> None:

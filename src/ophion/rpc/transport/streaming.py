@@ -3,9 +3,9 @@
     Rust thread -> bounded channel -> TraceStream.next() in the trace lane -> Streamed -> transport, chunk by chunk
 
 A handler opens its stream with `opened`. A result that fits into the first piece is returned as plain `bytes`. A longer
-result is a `Streamed`: the dispatcher wraps it in an envelope (`StreamedAnswer`) and a transport sends it piece by
-piece (`Pump`). The pump reads the next piece when the socket has sent the previous one. So a slow client uses no extra
-memory, and the work stops when the client disconnects.
+result is a `StreamedResult`: the dispatcher wraps it in an envelope (`StreamedAnswer`) and a transport sends it piece
+by piece (`AnswerWriter`). The pump reads the next piece when the socket has sent the previous one. So a slow client
+uses no extra memory, and the work stops when the client disconnects.
 
 An error before the first piece is an ordinary error response. A later error aborts the connection, because part of the
 answer is already sent. So no client takes an incomplete answer for a complete one.
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _HUGE_LENGTH: Final = 1 << 62
 
 
-class Streams:
+class StreamLimit:
     """Limits the number of open streams. Each stream holds a thread and some memory until the client has read it."""
 
     def __init__(self, limit: int = 32, max_bytes: int = 64 * 1024 * 1024) -> None:
@@ -64,19 +64,19 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Streamed:
+class StreamedResult:
     """A result that is produced in pieces; the first piece is ready."""
 
     __slots__ = ("_in_batch", "_lane", "_source", "_streams", "first", "max_bytes")
 
-    def __init__(self, first: bytes, source: Source, lane: Lane, streams: Streams, in_batch: bool = False) -> None:
-        """Create a streamed result. With `in_batch`, `Streams.wait` has already counted the stream."""
+    def __init__(self, first: bytes, source: Source, lane: Lane, streams: StreamLimit, in_batch: bool = False) -> None:
+        """Create a streamed result. With `in_batch`, `StreamLimit.wait` has already counted the stream."""
         self.first = first
         self._source = source
         self._lane = lane
         self.max_bytes = streams.max_bytes
         self._in_batch = in_batch
-        self._streams: Streams | None = None
+        self._streams: StreamLimit | None = None
         if not in_batch:
             streams.enter()
         self._streams = streams
@@ -86,7 +86,7 @@ class Streamed:
 
     @property
     def weight(self) -> int:
-        """Return 0, because `Streams` limits the memory of streamed results by limiting their number."""
+        """Return 0, because `StreamLimit` limits the memory of streamed results by limiting their number."""
         return 0
 
     def __len__(self) -> int:
@@ -98,14 +98,14 @@ class Streamed:
         return await self._lane.run(self._source.next)
 
     def close(self) -> None:
-        """Stop producing pieces, and release the stream's slot in `Streams`."""
+        """Stop producing pieces, and release the stream's slot in `StreamLimit`."""
         self._source.close()
         if self._streams is not None:
             self._streams.leave(self._in_batch)
             self._streams = None
 
 
-class Pieces(Protocol):
+class AnswerPieces(Protocol):
     """A sequence of answer pieces, of which the first is ready."""
 
     first: bytes
@@ -121,7 +121,7 @@ class Pieces(Protocol):
         """Discard the remaining pieces."""
 
 
-class Body(Pieces, Protocol):
+class Body(AnswerPieces, Protocol):
     """Pieces of an answer that can also be collected into one result, for a batch or HTTP/1.0."""
 
     @property
@@ -129,13 +129,13 @@ class Body(Pieces, Protocol):
         """Return the maximum size of the collected pieces."""
 
 
-class Flow(Protocol):
+class PieceStream(Protocol):
     """An answer that is sent in pieces, between a head and a tail."""
 
     @property
     def head(self) -> bytes: ...
     @property
-    def body(self) -> Pieces: ...
+    def body(self) -> AnswerPieces: ...
     @property
     def tail(self) -> bytes: ...
 
@@ -147,19 +147,19 @@ class StreamedAnswer(Struct, frozen=True):
     head: bytes
     body: Body
     tail: bytes
-    shape: Shape | None = None
+    shape: ResponseHead | None = None
     """Head of the HTTP response; None for JSON with status 200."""
 
 
-class Bare(Struct, frozen=True):
+class BareAnswer(Struct, frozen=True):
     """An answer of pieces only, without JSON-RPC envelope around them."""
 
-    body: Pieces
+    body: AnswerPieces
     head: bytes = b""
     tail: bytes = b""
 
 
-async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> bytes | Streamed:
+async def opened(lane: Lane, streams: StreamLimit, start: Callable[[], Source]) -> bytes | StreamedResult:
     """Start producing in the lane and wait for the first piece. If the result has only one piece, return it as the
     whole result.
 
@@ -189,7 +189,7 @@ async def opened(lane: Lane, streams: Streams, start: Callable[[], Source]) -> b
                 source.close()
         raise
     if second is not None:
-        return Streamed(first + second, sources[0], lane, streams, in_batch)
+        return StreamedResult(first + second, sources[0], lane, streams, in_batch)
     if in_batch:
         streams.leave(in_batch)
     return first
@@ -223,7 +223,7 @@ async def collected(
     return b"".join((answer.head, await whole_of(answer.body, max_bytes, report_memory), answer.tail))
 
 
-class Shape(Protocol):
+class ResponseHead(Protocol):
     """The head of an HTTP response (ophion.rpc.transport.http.messages.Response)."""
 
     @property
@@ -239,7 +239,7 @@ class Shape(Protocol):
     def reason(self) -> bytes | None: ...
 
 
-class Pump:
+class AnswerWriter:
     """Writes one streamed answer to one transport.
 
     `frame` encodes a piece for the wire (HTTP chunks, WebSocket fragments); its second argument marks the last piece.
@@ -249,7 +249,7 @@ class Pump:
     def __init__(
         self,
         transport: asyncio.Transport,
-        answer: Flow,
+        answer: PieceStream,
         frame: Callable[[bytes, bool], tuple[bytes, ...]],
         done: Callable[[], None],
         is_paused: bool = False,

@@ -19,10 +19,10 @@ values that look like a mistake. All problems are reported together.
 """
 
 from ophion.runtime.options.declare import Options, OptionSpec, option, specs_of
-from ophion.runtime.options.load import Loaded, load, part_of, problems_of, warnings_of
+from ophion.runtime.options.load import LoadedConfig, load, part_of, problems_of, warnings_of
 from ophion.runtime.options.sources import (
-    Given,
     OptionSource,
+    OptionTexts,
     misspelt_variables,
     read_environment,
     read_file,
@@ -42,10 +42,10 @@ from ophion.runtime.options.values import (
 )
 
 __all__ = [
-    "Given",
-    "Loaded",
+    "LoadedConfig",
     "OptionSource",
     "OptionSpec",
+    "OptionTexts",
     "Options",
     "at_least",
     "between",

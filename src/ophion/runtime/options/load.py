@@ -10,23 +10,23 @@ from msgspec.structs import replace
 
 from ophion.errors import ConfigError
 from ophion.runtime.options.declare import Options, OptionSpec, specs_of
-from ophion.runtime.options.sources import Given, OptionSource
+from ophion.runtime.options.sources import OptionSource, OptionTexts
 
 T = TypeVar("T", bound=Options)
 
 
-class Loaded(Struct, Generic[T], frozen=True):
+class LoadedConfig(Struct, Generic[T], frozen=True):
     """A configuration and the options that were set, keyed by option name."""
 
     config: T
-    given: Mapping[str, Given]
+    given: Mapping[str, OptionTexts]
 
     def is_given(self, flag: str) -> bool:
         """Return whether this option was set on the command line, in the environment or in the file."""
         return flag.removeprefix("--") in self.given
 
 
-def load(cls: type[T], given: Iterable[Given], problems: Iterable[str] = ()) -> Loaded[T]:
+def load(cls: type[T], given: Iterable[OptionTexts], problems: Iterable[str] = ()) -> LoadedConfig[T]:
     """Build a configuration from values of all sources; flag wins over environment, environment over file.
 
     `problems` were found while reading the sources. The `ConfigError` lists them and every invalid or missing value.
@@ -49,11 +49,11 @@ def load(cls: type[T], given: Iterable[Given], problems: Iterable[str] = ()) -> 
     if found:
         raise ConfigError(found)
     config = _build(cls, values, ())
-    return Loaded(config, {winner.spec.name: winner for winner in winners.values()})
+    return LoadedConfig(config, {winner.spec.name: winner for winner in winners.values()})
 
 
-def _winners(given: Iterable[Given]) -> tuple[dict[tuple[str, ...], Given], list[str]]:
-    winners: dict[tuple[str, ...], Given] = {}
+def _winners(given: Iterable[OptionTexts]) -> tuple[dict[tuple[str, ...], OptionTexts], list[str]]:
+    winners: dict[tuple[str, ...], OptionTexts] = {}
     problems = []
     for new in given:
         old = winners.get(new.spec.path)
@@ -88,7 +88,7 @@ def problems_of(config: Options) -> list[str]:
     return [problem for part in _parts(config) if hasattr(part, "problems") for problem in part.problems()]
 
 
-def warnings_of(loaded: Loaded[Any]) -> list[str]:
+def warnings_of(loaded: LoadedConfig[Any]) -> list[str]:
     """Return the warnings about options whose main switch is off, then the warnings of the configuration parts."""
     specs = specs_of(type(loaded.config))
     by_flag = {flag: spec for spec in specs for flag in spec.declaration.flags}

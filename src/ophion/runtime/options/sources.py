@@ -1,7 +1,7 @@
 """Reads values from the command line, the environment and a TOML file.
 
-Each source returns `Given`: the texts of an option, with a label for messages. One function converts all texts to typed
-values later, so an option behaves the same in every source.
+Each source returns `OptionTexts`: the texts of an option, with a label for messages. One function converts all texts to
+typed values later, so an option behaves the same in every source.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OptionSource(enum.Enum):
     PROFILE = 3
 
 
-class Given(Struct, frozen=True):
+class OptionTexts(Struct, frozen=True):
     """The texts that one source gives for an option."""
 
     spec: OptionSpec
@@ -50,7 +50,9 @@ class Given(Struct, frozen=True):
             raise ValueError(f"Invalid value for {self.label}: {error}") from None
 
 
-def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()) -> Given:
+def read_flag(
+    token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()
+) -> OptionTexts:
     """Read the flag in `token`. If the value of the flag is a separate token, remove this token from `rest`.
 
     `options` is keyed by flag. `words` are the command names that may follow; they are not read as the value of an
@@ -64,14 +66,14 @@ def read_flag(token: str, rest: deque[str], options: Mapping[str, OptionSpec], w
         raise ConfigError(unknown_flag(flag, options))
     label = f"option '{flag}'"
     if attached is not None:
-        return Given(spec, split_text(spec, attached), OptionSource.FLAG, label)
+        return OptionTexts(spec, split_text(spec, attached), OptionSource.FLAG, label)
     if spec.kind.is_bool:
         text = rest.popleft() if rest and rest[0].lower() in ("true", "false") else "true"
-        return Given(spec, (text,), OptionSource.FLAG, label)
+        return OptionTexts(spec, (text,), OptionSource.FLAG, label)
     if rest and not rest[0].startswith("--") and not (spec.takes_bare and rest[0] in words):
-        return Given(spec, split_text(spec, rest.popleft()), OptionSource.FLAG, label)
+        return OptionTexts(spec, split_text(spec, rest.popleft()), OptionSource.FLAG, label)
     if spec.takes_bare:
-        return Given(spec, (), OptionSource.FLAG, label)
+        return OptionTexts(spec, (), OptionSource.FLAG, label)
     raise ConfigError(f"Missing required parameter for option '{flag}' ({spec.metavar})")
 
 
@@ -102,11 +104,11 @@ def unknown_flag(flag: str, options: Mapping[str, OptionSpec]) -> str:
     return f"Unknown option: '{flag}'{hint}"
 
 
-def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[Given]:
+def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) -> list[OptionTexts]:
     """Read variables such as OPHION_RPC_HTTP_PORT. An empty variable means an empty list; options of other types ignore
     it.
     """
-    found: list[Given] = []
+    found: list[OptionTexts] = []
     if not any(name.startswith(PREFIXES) for name in environ):
         return found
     for spec in specs:
@@ -115,7 +117,9 @@ def read_environment(environ: Mapping[str, str], specs: Iterable[OptionSpec]) ->
             text = environ.get(name)
             if text is not None and (text or spec.kind.is_list):
                 found.append(
-                    Given(spec, split_text(spec, text), OptionSource.ENVIRONMENT, f"environment variable '{name}'")
+                    OptionTexts(
+                        spec, split_text(spec, text), OptionSource.ENVIRONMENT, f"environment variable '{name}'"
+                    )
                 )
                 break
     return found
@@ -144,7 +148,7 @@ def variable(prefix: str, name: str) -> str:
 
 def read_file(
     path: Path, specs: Iterable[OptionSpec], foreign: ForeignKey | None = None, warnings: list[str] | None = None
-) -> list[Given]:
+) -> list[OptionTexts]:
     """Read a TOML file whose keys are option names. A `ConfigError` lists all problems of the file.
 
     `foreign` is called with a key that is no option, its texts and its label, and returns whether it accepts the key.
@@ -162,14 +166,14 @@ def read_file(
     if unknown:
         plural = "s" if len(unknown) > 1 else ""
         problems.append(f"Unknown option{plural} in TOML configuration file: {', '.join(unknown)}")
-    found: dict[str, Given] = {}
+    found: dict[str, OptionTexts] = {}
     for key, value in table.items():
         spec = by_name.get(key)
         if spec is None:
             continue
         label = f"'{key}' in TOML configuration file"
         try:
-            new = Given(spec, _toml_texts(spec, value), OptionSource.FILE, label)
+            new = OptionTexts(spec, _toml_texts(spec, value), OptionSource.FILE, label)
         except ValueError as error:
             problems.append(f"Invalid value for {label}: {error}")
             continue

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from ophion.node.build import Core
+from ophion.node.build import NodeCore
 from ophion.node.config import NodeConfig
 from ophion.runtime.logs import LogFormat
 from ophion.runtime.thread_pools import Lanes
 from ophion.sdk.execution_log.execution_log import ExecutionLog
 
 
-def attach_execution_log(config: NodeConfig, core: Core, lanes: Lanes) -> ExecutionLog | None:
+def attach_execution_log(config: NodeConfig, core: NodeCore, lanes: Lanes) -> ExecutionLog | None:
     """Attach an execution log to a development node; return None for any other node. Call trees go to standard output,
     unless the log is JSON or goes to a file.
     """

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from ophion.consensus.bft.messages import (
     BftMessage,
-    Candidate,
     Commit,
     Prepare,
     PreparedClaim,
     Proposal,
+    ProposedBlock,
     RoundChange,
     SignedRoundChange,
 )
@@ -224,7 +224,7 @@ class Liar:
         """Return a round change that claims a prepared block with only the node's own vote."""
         height, number = message.height, message.round
         content = Content(self._member.head.hash, self._member.head.timestamp + 1, 2**50 + number)
-        block: Candidate = stand_in_block(height, self._member.address, content, max(0, number - 1))
+        block: ProposedBlock = stand_in_block(height, self._member.address, content, max(0, number - 1))
         own = self._factory.prepare(height, block.round, block.digest)
         rules = self._world.network.rules
         proposal = self._factory.proposal(height, block.round, block, None).signed if rules.certifies_proposal else None

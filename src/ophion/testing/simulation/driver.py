@@ -26,13 +26,13 @@ from ophion.consensus.bft.events import (
     ProposalBuilt,
     ProposalChecked,
     RelayMessage,
-    Remember,
-    Repeat,
+    ResendMessage,
     SetTimer,
+    StoreVotes,
     TaskFailed,
 )
 from ophion.consensus.bft.message_buffer import MessageLimits
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, has_other_body, stand_in_block
@@ -51,7 +51,7 @@ DEFAULT_TIMING: Final = RoundTiming(1.0, 1.5, 6.0)
 class NetworkSettings(Struct, frozen=True):
     """Settings that all nodes share."""
 
-    rules: Rules
+    rules: ProtocolRules
     validators: int
     timing: RoundTiming = DEFAULT_TIMING
     limits: MessageLimits = DEFAULT_LIMITS
@@ -158,7 +158,7 @@ class Driver:
         else:
             world.mail.send(member, message, world.validators_of(message.height, member))
 
-    def _repeat(self, member: SimulatedMember, effect: Repeat) -> None:
+    def _repeat(self, member: SimulatedMember, effect: ResendMessage) -> None:
         """Send an earlier message again to a node that may have missed it."""
         receivers = [other for other in self._world.members if other.address == effect.to]
         if member.liar is None:
@@ -167,7 +167,7 @@ class Driver:
     def _relay(self, member: SimulatedMember, effect: RelayMessage) -> None:
         self._world.mail.relay(member, effect, self._world.validators_of(effect.message.height, member))
 
-    def _remember(self, member: SimulatedMember, effect: Remember) -> None:
+    def _remember(self, member: SimulatedMember, effect: StoreVotes) -> None:
         member.memory = effect.memory
 
     def _set_timer(self, member: SimulatedMember, effect: SetTimer) -> None:
@@ -241,9 +241,9 @@ class Driver:
 _EFFECTS: Final[dict[type[BftEffect], Callable[[Driver, SimulatedMember, Any], None]]] = {
     SetTimer: Driver._set_timer,
     CancelTimer: Driver._cancel_timer,
-    Remember: Driver._remember,
+    StoreVotes: Driver._remember,
     Multicast: Driver._multicast,
-    Repeat: Driver._repeat,
+    ResendMessage: Driver._repeat,
     RelayMessage: Driver._relay,
     BuildProposal: Driver._build,
     CheckProposal: Driver._check,

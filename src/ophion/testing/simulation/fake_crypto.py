@@ -14,17 +14,17 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.consensus.bft.messages import (
-    Candidate,
     Commit,
     Prepare,
     PreparedClaim,
     PreparedRound,
     Proposal,
+    ProposedBlock,
     RoundChange,
     SignedProposal,
     SignedRoundChange,
 )
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.engine import Vote
 from ophion.primitives.types import ADDRESS_LENGTH, HASH_LENGTH, Address, Hash32, Signature
@@ -70,20 +70,20 @@ class Content(Struct, frozen=True):
         )
 
 
-def stand_in_block(height: int, builder: Address, content: Content, round_number: int = 0) -> Candidate:
+def stand_in_block(height: int, builder: Address, content: Content, round_number: int = 0) -> ProposedBlock:
     """Return a block with its hash, as a proposal of a round."""
     encoded = content.encode()
     identity = blake2b(height.to_bytes(_NUMBER_BYTES, "big") + builder + encoded, digest_size=HASH_LENGTH).digest()
     block_hash = identity[:-_ROUND_BYTES] + bytes(_ROUND_BYTES)
-    return Candidate(height, round_number, builder, _digest(block_hash, round_number), block_hash, encoded)
+    return ProposedBlock(height, round_number, builder, _digest(block_hash, round_number), block_hash, encoded)
 
 
-def with_other_body(block: Candidate) -> Candidate:
+def with_other_body(block: ProposedBlock) -> ProposedBlock:
     """Return the block with a body that does not match its header; digest and hash stay."""
     return replace(block, encoded=block.encoded + _OTHER_BODY)
 
 
-def has_other_body(block: Candidate) -> bool:
+def has_other_body(block: ProposedBlock) -> bool:
     """Return whether the body of a block does not match its header."""
     return block.encoded.endswith(_OTHER_BODY)
 
@@ -109,11 +109,11 @@ class FakeMessageFactory:
 
     __slots__ = ("_certifies_proposal", "address")
 
-    def __init__(self, address: Address, rules: Rules) -> None:
+    def __init__(self, address: Address, rules: ProtocolRules) -> None:
         self.address = address
         self._certifies_proposal = rules.certifies_proposal
 
-    def proposal(self, height: int, round_number: int, block: Candidate, why: Certificate | None) -> Proposal:
+    def proposal(self, height: int, round_number: int, block: ProposedBlock, why: Certificate | None) -> Proposal:
         if self._certifies_proposal:
             changes = why.round_changes if why is not None else None
             prepares: tuple[Prepare, ...] = ()
@@ -147,9 +147,9 @@ class FakeMessageFactory:
         mark = self._fingerprint(b"R", height, round_number, prepared.digest if prepared is not None else b"")
         return RoundChange(signed, block, prepares, mark)
 
-    def with_round(self, block: Candidate, round_number: int) -> Candidate:
+    def with_round(self, block: ProposedBlock, round_number: int) -> ProposedBlock:
         digest = _digest(block.hash, round_number)
-        return Candidate(block.height, round_number, block.builder, digest, block.hash, block.encoded)
+        return ProposedBlock(block.height, round_number, block.builder, digest, block.hash, block.encoded)
 
     def seal_author(self, seal_hash: Hash32, seal: Signature) -> Address | None:
         return stand_in_seal_author(seal_hash, seal)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.validator_set import quorum_of, tolerated_faults
 from ophion.primitives.types import Hash32
@@ -38,7 +38,7 @@ class Violation(Struct, frozen=True):
 class Checker:
     """Collects violations. The run ends with the first violation."""
 
-    def __init__(self, rules: Rules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
+    def __init__(self, rules: ProtocolRules, limits: MessageLimits, members: int, dishonest: frozenset[int]) -> None:
         self.dishonest = dishonest
         self.forgetful: frozenset[int] = frozenset()
         """Nodes that lose their disk but are not Byzantine. They skip the height at which they restart."""

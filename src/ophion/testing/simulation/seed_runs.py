@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import tolerated_faults
@@ -27,7 +27,7 @@ from ophion.testing.simulation.invariants import Violation
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.trace import Trace
 
-RULES: Final[dict[str, Rules]] = {"ibft2": Ibft2(), "qbft": Qbft()}
+RULES: Final[dict[str, ProtocolRules]] = {"ibft2": Ibft2(), "qbft": Qbft()}
 CLIQUE: Final = "clique"
 PROTOCOLS: Final = (*RULES, CLIQUE)
 BLOCKS_AFTER_HEALING: Final = 3

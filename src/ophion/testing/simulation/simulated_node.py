@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import TimerKind
-from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.messages import ProposedBlock
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.validator_votes import LocalProposals, Tally
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class FinalBlock:
     """A block with its seals on a chain."""
 
-    block: Candidate
+    block: ProposedBlock
     round: int
     seals: tuple[Signature, ...]
     tally: Tally
@@ -31,7 +31,7 @@ class FinalBlock:
 
     @staticmethod
     def of(
-        block: Candidate, round_number: int, seals: tuple[Signature, ...], before: Tally, epoch_length: int
+        block: ProposedBlock, round_number: int, seals: tuple[Signature, ...], before: Tally, epoch_length: int
     ) -> FinalBlock:
         """Return the block with the tally after the block; `before` is the tally after its parent."""
         vote = Content.decode(block.encoded).vote

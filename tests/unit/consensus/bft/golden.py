@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.message_factory import BftProtocol
-from ophion.consensus.bft.messages import Candidate
+from ophion.consensus.bft.messages import ProposedBlock
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.consensus.engine import Vote
 from ophion.native.crypto import PrivateKey
@@ -76,7 +76,7 @@ def message_header(protocol: BftProtocol, extra: BftExtraData = GENESIS_EXTRA) -
     )
 
 
-def message_block(protocol: BftProtocol, round_number: int = 0) -> Candidate:
+def message_block(protocol: BftProtocol, round_number: int = 0) -> ProposedBlock:
     """Return the block of consensus.md 7.4: the header of `message_header`, no transactions, no ommers."""
     header = message_header(protocol, replace(GENESIS_EXTRA, round=round_number))
     return protocol.candidate(rlp.list_of([header.encode(), rlp.EMPTY_LIST, rlp.EMPTY_LIST]))

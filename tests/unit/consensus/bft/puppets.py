@@ -22,8 +22,8 @@ from ophion.consensus.bft.events import (
 )
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.message_buffer import MessageLimits
-from ophion.consensus.bft.messages import BftMessage, Candidate, PreparedRound, Proposal
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.messages import BftMessage, PreparedRound, Proposal, ProposedBlock
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.round_timing import RoundTiming
@@ -32,8 +32,8 @@ from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import ZERO_ADDRESS, Address
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
 
-IBFT2: Rules = Ibft2()
-QBFT: Rules = Qbft()
+IBFT2: ProtocolRules = Ibft2()
+QBFT: ProtocolRules = Qbft()
 PROTOCOLS = [IBFT2, QBFT]
 TIMING = RoundTiming(1.0, 4.0, 32.0)
 GENESIS = Head(0, bytes(32), 0, ZERO_ADDRESS)
@@ -49,7 +49,7 @@ class Stage:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: ProtocolRules,
         me: int,
         validators: int = 4,
         timing: RoundTiming = TIMING,
@@ -100,7 +100,7 @@ class Stage:
             return self.tell(RoundTimer(height.validator_set.height, height.current))
         return self.tell(BlockTimer(height.validator_set.height))
 
-    def block(self, builder: int, round_number: int = 0, nonce: int = 0, height: int = 1) -> Candidate:
+    def block(self, builder: int, round_number: int = 0, nonce: int = 0, height: int = 1) -> ProposedBlock:
         content = Content(bytes(32), 1, nonce)
         return stand_in_block(height, self.hands[builder].address, content, round_number)
 
@@ -118,17 +118,17 @@ class Stage:
     def checked(self, proposal: Proposal, problem: str | None) -> list[BftEffect]:
         return self.tell(ProposalChecked(proposal.height, proposal.round, proposal.block.digest, problem))
 
-    def built(self, block: Candidate, is_empty: bool = False) -> list[BftEffect]:
+    def built(self, block: ProposedBlock, is_empty: bool = False) -> list[BftEffect]:
         return self.tell(ProposalBuilt(block.height, block.round, block, is_empty))
 
-    def prepared(self, block: Candidate, by: tuple[int, ...]) -> PreparedRound:
+    def prepared(self, block: ProposedBlock, by: tuple[int, ...]) -> PreparedRound:
         """Return a prepared certificate with the prepares of these validators."""
         prepares = tuple(self.hands[index].prepare(block.height, block.round, block.digest) for index in by)
         proposer = self.hands[block.round % len(self.hands)]
         signed = proposer.proposal(block.height, block.round, block, None).signed
         return PreparedRound(block.round, block, prepares, signed if self.rules.certifies_proposal else None)
 
-    def justified(self, round_number: int, askers: dict[int, PreparedRound | None], block: Candidate) -> Proposal:
+    def justified(self, round_number: int, askers: dict[int, PreparedRound | None], block: ProposedBlock) -> Proposal:
         """Return a proposal of a later round that these round changes justify."""
         changes = RoundChanges()
         for index, prepared in askers.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.client_profiles import Profile, ProfileChoice, chosen_profile, hides_round
+from ophion.consensus.bft.client_profiles import WireProfile, WireProfileChoice, chosen_profile, hides_round
 
 OLD = "besu/v25.12.0/linux-x86_64/openjdk-java-21"
 NEW = "besu/v26.1.0/linux-x86_64/openjdk-java-21"
@@ -16,22 +16,22 @@ OURS = "Ophion/v0.1.0/linux-x86_64/python3.11"
 @pytest.mark.parametrize(
     ("clients", "profile"),
     [
-        ([], Profile.CLASSIC),
-        ([OURS, OURS], Profile.CLASSIC),
-        ([NEW], Profile.BAL),
-        ([NEW, NEWER, OURS], Profile.BAL),
-        ([NEW, OLD], Profile.CLASSIC),
-        ([NEW, "something/else"], Profile.CLASSIC),
-        (["besu/v3.0.0"], Profile.CLASSIC),
+        ([], WireProfile.CLASSIC),
+        ([OURS, OURS], WireProfile.CLASSIC),
+        ([NEW], WireProfile.BAL),
+        ([NEW, NEWER, OURS], WireProfile.BAL),
+        ([NEW, OLD], WireProfile.CLASSIC),
+        ([NEW, "something/else"], WireProfile.CLASSIC),
+        (["besu/v3.0.0"], WireProfile.CLASSIC),
     ],
 )
-def test_auto_writes_the_slot_only_where_all_others_want_it(clients: list[str], profile: Profile) -> None:
-    assert chosen_profile(ProfileChoice.AUTO, clients) is profile
+def test_auto_writes_the_slot_only_where_all_others_want_it(clients: list[str], profile: WireProfile) -> None:
+    assert chosen_profile(WireProfileChoice.AUTO, clients) is profile
 
 
 def test_a_configured_profile_is_used_with_all_peers() -> None:
-    assert chosen_profile(ProfileChoice.BAL, [OLD]) is Profile.BAL
-    assert chosen_profile(ProfileChoice.CLASSIC, [NEW]) is Profile.CLASSIC
+    assert chosen_profile(WireProfileChoice.BAL, [OLD]) is WireProfile.BAL
+    assert chosen_profile(WireProfileChoice.CLASSIC, [NEW]) is WireProfile.CLASSIC
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from ophion.consensus.bft.events import (
     Multicast,
     ProposalChecked,
     RelayMessage,
-    Remember,
-    Repeat,
+    ResendMessage,
+    StoreVotes,
     TaskFailed,
     TimerKind,
 )
 from ophion.consensus.bft.messages import Commit, Prepare, Proposal, RoundChange
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.round import MAX_ROUND
 from ophion.consensus.bft.round_timing import RoundTiming
 from tests.unit.consensus.bft.puppets import IBFT2, PROTOCOLS, QBFT, Stage
@@ -49,7 +49,7 @@ def commits(stage: Stage, proposal: Proposal, by: tuple[int, ...]) -> None:
 
 
 @both
-def test_a_follower_prepares_commits_and_imports(rules: Rules) -> None:
+def test_a_follower_prepares_commits_and_imports(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -68,7 +68,7 @@ def test_a_follower_prepares_commits_and_imports(rules: Rules) -> None:
 
 
 @both
-def test_the_proposer_proposes_when_the_block_is_due(rules: Rules) -> None:
+def test_the_proposer_proposes_when_the_block_is_due(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=0)
     stage.start_round_0()
     (order,) = stage.done(BuildProposal)
@@ -89,28 +89,28 @@ def test_a_lone_validator_decides_at_once_and_sends_nothing() -> None:
         (decision,) = stage.done(ImportBlock)
         assert len(decision.seals) == 1
         assert not stage.done(Multicast)
-        assert not stage.done(Remember)
+        assert not stage.done(StoreVotes)
 
 
 @both
-def test_a_vote_is_stored_before_it_is_sent(rules: Rules) -> None:
+def test_a_vote_is_stored_before_it_is_sent(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
     stage.accept(proposal)
-    kinds = [type(effect) for effect in stage.effects if isinstance(effect, Remember | Multicast)]
-    assert kinds == [Remember, Multicast]
-    assert stage.done(Remember)[0].memory.vote == proposal.block.digest
+    kinds = [type(effect) for effect in stage.effects if isinstance(effect, StoreVotes | Multicast)]
+    assert kinds == [StoreVotes, Multicast]
+    assert stage.done(StoreVotes)[0].memory.vote == proposal.block.digest
     votes(stage, proposal, (1, 2) if rules is QBFT else (1,))
-    kinds = [type(effect) for effect in stage.effects if isinstance(effect, Remember | Multicast)]
-    assert kinds == [Remember, Multicast]
-    prepared = stage.done(Remember)[0].memory.prepared
+    kinds = [type(effect) for effect in stage.effects if isinstance(effect, StoreVotes | Multicast)]
+    assert kinds == [StoreVotes, Multicast]
+    prepared = stage.done(StoreVotes)[0].memory.prepared
     assert prepared is not None
     assert prepared.block == proposal.block
 
 
 @both
-def test_an_own_commit_counts_only_once_a_quorum_has_prepared(rules: Rules) -> None:
+def test_an_own_commit_counts_only_once_a_quorum_has_prepared(rules: ProtocolRules) -> None:
     """Two commits of other validators are not a quorum of four. The own commit counts only after a prepared certificate
     exists.
     """
@@ -143,7 +143,7 @@ def test_ibft2_starts_its_round_with_the_head_and_qbft_with_the_block_time() -> 
 
 
 @both
-def test_i_15_commits_before_prepares_before_the_proposal_are_used(rules: Rules) -> None:
+def test_i_15_commits_before_prepares_before_the_proposal_are_used(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -155,7 +155,7 @@ def test_i_15_commits_before_prepares_before_the_proposal_are_used(rules: Rules)
 
 
 @both
-def test_i_15_votes_count_once_per_author(rules: Rules) -> None:
+def test_i_15_votes_count_once_per_author(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -167,7 +167,7 @@ def test_i_15_votes_count_once_per_author(rules: Rules) -> None:
 
 
 @both
-def test_votes_of_a_later_round_wait_for_it(rules: Rules) -> None:
+def test_votes_of_a_later_round_wait_for_it(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     block = stage.block(1, 1)
@@ -208,7 +208,7 @@ def test_q_02_round_1_comes_after_period_and_time_out() -> None:
 
 
 @both
-def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
+def test_i_10_only_the_first_proposal_of_a_round_counts(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
@@ -217,7 +217,7 @@ def test_i_10_only_the_first_proposal_of_a_round_counts(rules: Rules) -> None:
 
 
 @both
-def test_i_11_a_block_that_fails_its_check_gets_no_prepare_and_ends_in_a_round_change(rules: Rules) -> None:
+def test_i_11_a_block_that_fails_its_check_gets_no_prepare_and_ends_in_a_round_change(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -233,7 +233,7 @@ def test_i_11_a_block_that_fails_its_check_gets_no_prepare_and_ends_in_a_round_c
 
 
 @both
-def test_i_12_proposal_of_another_validator_is_dropped(rules: Rules) -> None:
+def test_i_12_proposal_of_another_validator_is_dropped(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.hear(stage.hands[1].proposal(1, 0, stage.block(1), None))
@@ -252,7 +252,7 @@ def test_i_12_prepare_by_the_proposer_counts_in_qbft_only() -> None:
 
 
 @both
-def test_i_12_commit_with_a_foreign_seal_is_dropped(rules: Rules) -> None:
+def test_i_12_commit_with_a_foreign_seal_is_dropped(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -270,7 +270,7 @@ def test_i_12_commit_with_a_foreign_seal_is_dropped(rules: Rules) -> None:
 
 
 @both
-def test_i_12_round_changes_with_bad_proofs_are_dropped(rules: Rules) -> None:
+def test_i_12_round_changes_with_bad_proofs_are_dropped(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     height = stage.machine.height
@@ -313,7 +313,9 @@ def test_i_12_round_changes_with_bad_proofs_are_dropped(rules: Rules) -> None:
 
 
 @both
-def test_i_13_later_proposals_need_a_certificate_of_a_quorum_that_names_the_prepared_block(rules: Rules) -> None:
+def test_i_13_later_proposals_need_a_certificate_of_a_quorum_that_names_the_prepared_block(
+    rules: ProtocolRules,
+) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     prepared = stage.prepared(stage.block(0), (1, 2) if rules is IBFT2 else (0, 1, 2))
@@ -390,7 +392,7 @@ def test_q_05_a_new_block_in_a_later_round_is_the_proposers_own() -> None:
 
 
 @both
-def test_time_outs_double_up_to_the_cap(rules: Rules) -> None:
+def test_time_outs_double_up_to_the_cap(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3, timing=RoundTiming(1.0, 2.0, 16.0))
     stage.start_round_0()
     lengths = []
@@ -407,7 +409,7 @@ def test_time_outs_double_up_to_the_cap(rules: Rules) -> None:
 
 
 @both
-def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_again(rules: Rules) -> None:
+def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_again(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=1)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -431,7 +433,7 @@ def test_i_06_what_was_prepared_is_carried_into_the_round_change_and_proposed_ag
 
 
 @both
-def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: Rules) -> None:
+def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: ProtocolRules) -> None:
     """If other validators move to a later round before this validator's timeout, it keeps its prepared certificate."""
     stage = Stage(rules, me=3)
     stage.start_round_0()
@@ -449,7 +451,7 @@ def test_a_proof_of_preparation_survives_a_jump_to_a_later_round(rules: Rules) -
 
 
 @both
-def test_a_quorum_of_round_changes_moves_a_validator_without_a_request_of_its_own(rules: Rules) -> None:
+def test_a_quorum_of_round_changes_moves_a_validator_without_a_request_of_its_own(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3, follows_others=False)
     stage.start_round_0()
     for index in range(3):
@@ -460,7 +462,7 @@ def test_a_quorum_of_round_changes_moves_a_validator_without_a_request_of_its_ow
 
 
 @both
-def test_f_plus_1_validators_in_later_rounds_are_followed(rules: Rules) -> None:
+def test_f_plus_1_validators_in_later_rounds_are_followed(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3, validators=7)
     stage.start_round_0()
     stage.hear(stage.hands[0].round_change(1, 900, None))
@@ -473,7 +475,7 @@ def test_f_plus_1_validators_in_later_rounds_are_followed(rules: Rules) -> None:
 
 
 @both
-def test_a_new_block_is_built_without_a_prepared_certificate(rules: Rules) -> None:
+def test_a_new_block_is_built_without_a_prepared_certificate(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=1)
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
@@ -489,7 +491,7 @@ def test_a_new_block_is_built_without_a_prepared_certificate(rules: Rules) -> No
 
 
 @both
-def test_answers_that_come_too_late_are_ignored(rules: Rules) -> None:
+def test_answers_that_come_too_late_are_ignored(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=0)
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
@@ -500,7 +502,9 @@ def test_answers_that_come_too_late_are_ignored(rules: Rules) -> None:
 
 
 @both
-def test_at_the_cap_a_round_is_left_only_after_a_quorum_has_been_there_for_a_whole_time_out(rules: Rules) -> None:
+def test_at_the_cap_a_round_is_left_only_after_a_quorum_has_been_there_for_a_whole_time_out(
+    rules: ProtocolRules,
+) -> None:
     stage = Stage(rules, me=3, timing=RoundTiming(1.0, 4.0, 4.0))
     stage.start_round_0()
     stage.fire(TimerKind.ROUND)
@@ -520,13 +524,13 @@ def test_at_the_cap_a_round_is_left_only_after_a_quorum_has_been_there_for_a_who
 
 
 @both
-def test_a_restarted_validator_goes_on_after_the_round_it_voted_in(rules: Rules) -> None:
+def test_a_restarted_validator_goes_on_after_the_round_it_voted_in(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
     stage.accept(proposal)
     votes(stage, proposal, (1, 2) if rules is QBFT else (1,))
-    memory = stage.done(Remember)[0].memory
+    memory = stage.done(StoreVotes)[0].memory
     again = Stage(rules, me=3, memory=memory)
     again.start()
     (change,) = again.said(RoundChange)
@@ -538,7 +542,7 @@ def test_a_restarted_validator_goes_on_after_the_round_it_voted_in(rules: Rules)
 
 
 @both
-def test_a_restarted_validator_repeats_the_request_it_had_made(rules: Rules) -> None:
+def test_a_restarted_validator_repeats_the_request_it_had_made(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3, memory=DurableVotes(1, 5))
     stage.start()
     assert [message.round for message in stage.said(RoundChange)] == [5]
@@ -547,7 +551,7 @@ def test_a_restarted_validator_repeats_the_request_it_had_made(rules: Rules) -> 
 
 
 @both
-def test_memory_of_another_height_is_ignored(rules: Rules) -> None:
+def test_memory_of_another_height_is_ignored(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3, memory=DurableVotes(7, 5))
     stage.start()
     assert not stage.said(RoundChange)
@@ -596,7 +600,7 @@ def test_q_08_other_validators_wait_as_well_while_they_have_no_transactions() ->
 
 
 @both
-def test_the_next_short_period_begins_with_the_proposal_of_this_block(rules: Rules) -> None:
+def test_the_next_short_period_begins_with_the_proposal_of_this_block(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=1, timing=RoundTiming(0.25, 4.0, 32.0))
     stage.start()
     stage.now = 0.26
@@ -619,7 +623,7 @@ def silent_turn(stage: Stage) -> None:
 
 
 @both
-def test_the_first_missed_proposal_costs_a_timeout_and_the_next_one_none(rules: Rules) -> None:
+def test_the_first_missed_proposal_costs_a_timeout_and_the_next_one_none(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     silent_turn(stage)
     assert [message.round for message in stage.said(RoundChange)] == [1]
@@ -635,7 +639,7 @@ def test_the_first_missed_proposal_costs_a_timeout_and_the_next_one_none(rules: 
 
 
 @both
-def test_a_passed_over_proposer_proposes_again_after_its_next_message(rules: Rules) -> None:
+def test_a_passed_over_proposer_proposes_again_after_its_next_message(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     silent_turn(stage)
     stage.now += 3.0
@@ -649,7 +653,7 @@ def test_a_passed_over_proposer_proposes_again_after_its_next_message(rules: Rul
 
 
 @both
-def test_several_who_are_gone_are_passed_over_together(rules: Rules) -> None:
+def test_several_who_are_gone_are_passed_over_together(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=6, validators=7)
     stage.start()
     stage.tell(Disconnected(stage.hands[0].address))
@@ -660,7 +664,7 @@ def test_several_who_are_gone_are_passed_over_together(rules: Rules) -> None:
 
 
 @both
-def test_a_lost_connection_to_the_proposer_ends_its_round(rules: Rules) -> None:
+def test_a_lost_connection_to_the_proposer_ends_its_round(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.now = 1.5
@@ -674,7 +678,7 @@ def test_a_lost_connection_to_the_proposer_ends_its_round(rules: Rules) -> None:
 
 
 @both
-def test_a_connection_lost_before_the_round_ends_it_when_the_block_is_due(rules: Rules) -> None:
+def test_a_connection_lost_before_the_round_ends_it_when_the_block_is_due(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start()
     stage.now = 0.5
@@ -686,7 +690,7 @@ def test_a_connection_lost_before_the_round_ends_it_when_the_block_is_due(rules:
 
 
 @both
-def test_a_proposal_that_has_arrived_is_not_passed_over(rules: Rules) -> None:
+def test_a_proposal_that_has_arrived_is_not_passed_over(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.hear(stage.proposal())
@@ -695,7 +699,7 @@ def test_a_proposal_that_has_arrived_is_not_passed_over(rules: Rules) -> None:
 
 
 @both
-def test_passing_over_can_be_switched_off(rules: Rules) -> None:
+def test_passing_over_can_be_switched_off(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3, passes_over=False)
     stage.start_round_0()
     stage.now = 1.5
@@ -704,19 +708,19 @@ def test_passing_over_can_be_switched_off(rules: Rules) -> None:
 
 
 @both
-def test_messages_of_this_round_are_sent_again_to_new_connections(rules: Rules) -> None:
+def test_messages_of_this_round_are_sent_again_to_new_connections(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     stage.accept(stage.proposal())
     (prepare,) = stage.said(Prepare)
     stage.tell(Connected(stage.hands[2].address))
-    assert stage.done(Repeat) == [Repeat(prepare, stage.hands[2].address)]
+    assert stage.done(ResendMessage) == [ResendMessage(prepare, stage.hands[2].address)]
     stage.fire(TimerKind.ROUND)
     (change,) = stage.said(RoundChange)
     stage.tell(Connected(stage.hands[2].address))
-    assert stage.done(Repeat) == [Repeat(change, stage.hands[2].address)]
+    assert stage.done(ResendMessage) == [ResendMessage(change, stage.hands[2].address)]
     stage.tell(Connected(b"\x99" * 20))
-    assert stage.done(Repeat) == [], "nobody else is told"
+    assert stage.done(ResendMessage) == [], "nobody else is told"
 
 
 # --- bodies of other blocks ---------------------------------------------------------------------
@@ -735,7 +739,7 @@ def wrong_body(stage: Stage, proposal: Proposal) -> None:
 
 
 @both
-def test_the_proposal_counts_after_a_copy_with_another_body(rules: Rules) -> None:
+def test_the_proposal_counts_after_a_copy_with_another_body(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -752,7 +756,7 @@ def test_the_proposal_counts_after_a_copy_with_another_body(rules: Rules) -> Non
 
 
 @both
-def test_a_copy_with_another_body_alone_does_not_pin_the_round(rules: Rules) -> None:
+def test_a_copy_with_another_body_alone_does_not_pin_the_round(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -767,7 +771,7 @@ def test_a_copy_with_another_body_alone_does_not_pin_the_round(rules: Rules) -> 
 
 
 @both
-def test_the_sender_of_another_body_gets_no_second_check(rules: Rules) -> None:
+def test_the_sender_of_another_body_gets_no_second_check(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -779,7 +783,7 @@ def test_the_sender_of_another_body_gets_no_second_check(rules: Rules) -> None:
 
 
 @both
-def test_the_copy_of_the_proposer_is_checked_before_other_copies(rules: Rules) -> None:
+def test_the_copy_of_the_proposer_is_checked_before_other_copies(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -791,7 +795,7 @@ def test_the_copy_of_the_proposer_is_checked_before_other_copies(rules: Rules) -
 
 
 @both
-def test_the_sender_of_another_body_cannot_make_the_proposal_a_duplicate(rules: Rules) -> None:
+def test_the_sender_of_another_body_cannot_make_the_proposal_a_duplicate(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()

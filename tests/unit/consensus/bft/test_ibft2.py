@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
@@ -40,7 +40,7 @@ PREPARE_OF_THE_ORIGINAL_CLIENT = unhex(
 )
 
 
-def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
+def factory(key: object, profile: WireProfile = WireProfile.CLASSIC) -> KeyMessageFactory:
     return KeyMessageFactory(IBFT2, key, profile)  # type: ignore[arg-type]
 
 
@@ -183,11 +183,11 @@ def test_golden_7_4_commit_by_k2() -> None:
 @pytest.mark.parametrize(
     ("profile", "size", "fingerprint"),
     [
-        (Profile.CLASSIC, 758, "d09ac6fda0c398a79040689dbbe12e7b9ca5167b5f4115fd8bdedce0d67fc153"),
-        (Profile.BAL, 759, "b36ba6d57c0c150e8ce4ec4ed1fc9f61abc841b984ca5d69ad8ee0d6ae5337d6"),
+        (WireProfile.CLASSIC, 758, "d09ac6fda0c398a79040689dbbe12e7b9ca5167b5f4115fd8bdedce0d67fc153"),
+        (WireProfile.BAL, 759, "b36ba6d57c0c150e8ce4ec4ed1fc9f61abc841b984ca5d69ad8ee0d6ae5337d6"),
     ],
 )
-def test_golden_7_4_proposal_of_round_0_by_k4(profile: Profile, size: int, fingerprint: str) -> None:
+def test_golden_7_4_proposal_of_round_0_by_k4(profile: WireProfile, size: int, fingerprint: str) -> None:
     message = factory(K4, profile).proposal(1, 0, message_block(IBFT2), None)
     assert signing_hash(message.signed.encoded, 0).hex() == (
         "55c00c1a32775789b0c40e397911c6d8ac1ff0c5a9bc452f6b246fd1e76a50aa"
@@ -240,7 +240,7 @@ def test_golden_7_4_proposal_of_round_1_by_k2_with_a_certificate() -> None:
 
 def test_both_profiles_are_decoded_and_certificates_are_the_same_in_both() -> None:
     classic = factory(K2).round_change(1, 1, prepared_in_round_0())
-    bal = factory(K2, Profile.BAL).round_change(1, 1, prepared_in_round_0())
+    bal = factory(K2, WireProfile.BAL).round_change(1, 1, prepared_in_round_0())
     assert len(bal.raw.data) == len(classic.raw.data) + 1
     first, second = IBFT2.decode(classic.raw), IBFT2.decode(bal.raw)
     assert isinstance(first, RoundChange)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.qbft import Qbft
@@ -12,7 +12,7 @@ from tests.unit.consensus.bft.golden import K1, message_block
 def test_the_profile_can_change_between_heights() -> None:
     factory = KeyMessageFactory(Qbft(), K1)
     classic = factory.round_change(1, 1, None).raw.data
-    factory.profile = Profile.BAL
+    factory.profile = WireProfile.BAL
     bal = factory.round_change(1, 1, None).raw.data
     assert len(bal) == len(classic) + 1
 

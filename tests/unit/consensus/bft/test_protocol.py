@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
-from ophion.consensus.bft.protocol import MessageFactory, Rules
+from ophion.consensus.bft.protocol import MessageFactory, ProtocolRules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
 from tests.unit.consensus.bft.golden import COMMITTEE, K1
 
 
 def test_the_two_protocols_differ_where_they_should() -> None:
-    rules: list[Rules] = [Ibft2(), Qbft()]
+    rules: list[ProtocolRules] = [Ibft2(), Qbft()]
     assert [entry.prepares_needed(COMMITTEE) for entry in rules] == [2, 3]
     assert [entry.proposer_prepares for entry in rules] == [False, True]
     assert [entry.starts_on_block_timer for entry in rules] == [False, True]

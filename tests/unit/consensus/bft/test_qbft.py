@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ophion.consensus.bft.client_profiles import Profile
+from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange, Unjustified
@@ -36,7 +36,7 @@ from tests.unit.consensus.bft.golden import (
 QBFT = Qbft()
 
 
-def factory(key: object, profile: Profile = Profile.CLASSIC) -> KeyMessageFactory:
+def factory(key: object, profile: WireProfile = WireProfile.CLASSIC) -> KeyMessageFactory:
     return KeyMessageFactory(QBFT, key, profile)  # type: ignore[arg-type]
 
 
@@ -169,13 +169,13 @@ def test_golden_7_4_commit_by_k2() -> None:
     ("profile", "signed_hash", "size", "fingerprint"),
     [
         (
-            Profile.CLASSIC,
+            WireProfile.CLASSIC,
             "c7d0648c431c7b41a17ac694f8c1a5604100f48f0d6654089ced9c2f875c2366",
             714,
             "2aa7552ec7eec8a7992db26c46eb495747603f9e82d9ff63aaa682951c4952a3",
         ),
         (
-            Profile.BAL,
+            WireProfile.BAL,
             "d861e5beedaef6a18d4397ea673b1c7ef163b217bea5bf512bae2fcf4fe04621",
             715,
             "addd50b930191e25cd9fa18f0173b27a76c33f0307905d158b1520a3aef0e8ad",
@@ -183,7 +183,7 @@ def test_golden_7_4_commit_by_k2() -> None:
     ],
 )
 def test_golden_7_4_q_10_proposal_of_round_0_by_k4_in_both_profiles(
-    profile: Profile, signed_hash: str, size: int, fingerprint: str
+    profile: WireProfile, signed_hash: str, size: int, fingerprint: str
 ) -> None:
     message = factory(K4, profile).proposal(1, 0, message_block(QBFT), None)
     assert signing_hash(message.signed.encoded, 0x12).hex() == signed_hash
@@ -202,7 +202,7 @@ def test_golden_7_4_unprepared_round_change_by_k2_in_both_profiles() -> None:
         "81ef597db151491f77132497f7a700"
     )
     classic = factory(K2).round_change(1, 1, None)
-    bal = factory(K2, Profile.BAL).round_change(1, 1, None)
+    bal = factory(K2, WireProfile.BAL).round_change(1, 1, None)
     assert classic.raw == RawMessage(0x15, unhex(f"f84b{signed}c0c0"))
     assert bal.raw == RawMessage(0x15, unhex(f"f84c{signed}c080c0"))
     assert signing_hash(classic.signed.encoded, 0x15).hex() == (
@@ -224,8 +224,8 @@ def test_golden_7_4_prepared_round_change_by_k2() -> None:
     QBFT.check_round_change(decoded, COMMITTEE)
 
 
-@pytest.mark.parametrize("profile", list(Profile))
-def test_a_justified_proposal_of_round_1_decodes_and_holds(profile: Profile) -> None:
+@pytest.mark.parametrize("profile", list(WireProfile))
+def test_a_justified_proposal_of_round_1_decodes_and_holds(profile: WireProfile) -> None:
     changes = RoundChanges()
     for key, prepared in ((K1, None), (K2, prepared_in_round_0()), (K3, None)):
         changes.add(factory(key, profile).round_change(1, 1, prepared))

@@ -14,15 +14,15 @@ from ophion.consensus.bft.events import (
     Multicast,
     NewHead,
     RelayMessage,
-    Remember,
     RoundTimer,
     SetTimer,
+    StoreVotes,
     Suspended,
     TimerKind,
 )
 from ophion.consensus.bft.message_buffer import MessageCounts, MessageLimits
 from ophion.consensus.bft.messages import Prepare, RoundChange
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.round import NOT_STARTED
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
 from tests.unit.consensus.bft.puppets import GENESIS, IBFT2, PROTOCOLS, QBFT, TIMING, Stage
@@ -35,14 +35,14 @@ def head(stage: Stage, number: int, name: bytes = b"") -> Head:
 
 
 @both
-def test_messages_before_the_first_head_are_dropped(rules: Rules) -> None:
+def test_messages_before_the_first_head_are_dropped(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     assert stage.hear(stage.hands[1].prepare(1, 0, bytes(32))) == []
     assert not stage.machine.is_running
 
 
 @both
-def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules) -> None:
+def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     vote = stage.hands[1].prepare(1, 0, bytes(32))
@@ -53,7 +53,7 @@ def test_a_message_is_relayed_once_and_not_back_to_peer_and_author(rules: Rules)
 
 
 @both
-def test_messages_of_strangers_of_oneself_and_of_the_past_are_dropped(rules: Rules) -> None:
+def test_messages_of_strangers_of_oneself_and_of_the_past_are_dropped(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start(head(stage, 4))
     outsider = Stage(rules, me=0, validators=9).hands[8]
@@ -67,7 +67,7 @@ def test_messages_of_strangers_of_oneself_and_of_the_past_are_dropped(rules: Rul
 
 @both
 def test_i_16_messages_up_to_ten_heights_ahead_are_replayed_and_all_of_them_trigger_synchronisation(
-    rules: Rules,
+    rules: ProtocolRules,
 ) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
@@ -112,7 +112,7 @@ def test_future_messages_have_a_limit() -> None:
 
 
 @both
-def test_a_node_that_is_no_validator_only_follows_and_joins_when_voted_in(rules: Rules) -> None:
+def test_a_node_that_is_no_validator_only_follows_and_joins_when_voted_in(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     others = stage.addresses[:3]
     stage.tell(NewHead(head(stage, 0), others, TIMING))
@@ -127,7 +127,7 @@ def test_a_node_that_is_no_validator_only_follows_and_joins_when_voted_in(rules:
 
 
 @both
-def test_heads_that_are_not_new_change_nothing_and_a_fork_is_noted(rules: Rules) -> None:
+def test_heads_that_are_not_new_change_nothing_and_a_fork_is_noted(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start(head(stage, 5))
     running = stage.machine.height
@@ -141,7 +141,7 @@ def test_heads_that_are_not_new_change_nothing_and_a_fork_is_noted(rules: Rules)
 
 
 @both
-def test_timers_of_an_earlier_height_or_round_are_ignored(rules: Rules) -> None:
+def test_timers_of_an_earlier_height_or_round_are_ignored(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     assert stage.tell(RoundTimer(0, 0)) == []
@@ -149,7 +149,7 @@ def test_timers_of_an_earlier_height_or_round_are_ignored(rules: Rules) -> None:
 
 
 @both
-def test_a_suspended_machine_ignores_messages_and_keeps_its_votes(rules: Rules) -> None:
+def test_a_suspended_machine_ignores_messages_and_keeps_its_votes(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start_round_0()
     proposal = stage.proposal()
@@ -163,7 +163,7 @@ def test_a_suspended_machine_ignores_messages_and_keeps_its_votes(rules: Rules) 
 
 
 @both
-def test_the_next_height_begins_with_the_next_head(rules: Rules) -> None:
+def test_the_next_height_begins_with_the_next_head(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=1)
     stage.start_round_0()
     stage.tell(NewHead(head(stage, 1), stage.addresses, TIMING))
@@ -184,7 +184,7 @@ def test_buffered_proposals_of_the_next_height_are_checked_when_it_begins() -> N
 
 
 @both
-def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: Rules) -> None:
+def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: ProtocolRules) -> None:
     """After a stop, the validator stores a vote again before it repeats the vote, because the stop may have interrupted
     the write.
     """
@@ -195,16 +195,16 @@ def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: Rules) -> N
     stage.tell(Suspended())
     stage.start()
     assert [message.round for message in stage.said(RoundChange)] == [asked.round]
-    kinds = [type(effect) for effect in stage.effects if isinstance(effect, (Remember, Multicast))]
-    assert kinds == [Remember, Multicast]
-    (remembered,) = stage.done(Remember)
+    kinds = [type(effect) for effect in stage.effects if isinstance(effect, (StoreVotes, Multicast))]
+    assert kinds == [StoreVotes, Multicast]
+    (remembered,) = stage.done(StoreVotes)
     assert (remembered.memory.height, remembered.memory.round) == (1, 1)
 
 
 # --- without durable votes ----------------------------------------------------------------------
 
 
-def came_back(rules: Rules, timestamp: int = 0) -> Stage:
+def came_back(rules: ProtocolRules, timestamp: int = 0) -> Stage:
     stage = Stage(rules, me=3, is_blank=True)
     stage.now = 100.0
     stage.start(Head(5, b"\5" * 32, timestamp, stage.hands[0].address))
@@ -212,19 +212,19 @@ def came_back(rules: Rules, timestamp: int = 0) -> Stage:
 
 
 @both
-def test_a_validator_without_memory_lets_the_height_pass(rules: Rules) -> None:
+def test_a_validator_without_memory_lets_the_height_pass(rules: ProtocolRules) -> None:
     stage = came_back(rules)
     assert stage.machine.height is None
     assert stage.machine.is_waiting_out
     assert stage.timer(TimerKind.ROUND) == 100.0 + 2 * stage.timing.request_timeout_s
     stage.start(Head(6, b"\6" * 32, 111, stage.hands[1].address))
-    assert stage.done(Remember) == [Remember(DurableVotes(6))], "the next start finds a memory"
+    assert stage.done(StoreVotes) == [StoreVotes(DurableVotes(6))], "the next start finds a memory"
     assert stage.machine.height is not None
     assert not stage.machine.is_waiting_out
 
 
 @both
-def test_a_validator_without_memory_joins_others_who_do_not_get_on(rules: Rules) -> None:
+def test_a_validator_without_memory_joins_others_who_do_not_get_on(rules: ProtocolRules) -> None:
     stage = came_back(rules)
     stage.hear(stage.hands[0].round_change(6, 2, None))
     stage.now = 108.0
@@ -238,7 +238,7 @@ def test_a_validator_without_memory_joins_others_who_do_not_get_on(rules: Rules)
 
 
 @both
-def test_a_validator_of_a_new_network_votes_at_once(rules: Rules) -> None:
+def test_a_validator_of_a_new_network_votes_at_once(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3, is_blank=True)
     stage.start_round_0()
     stage.accept(stage.proposal())
@@ -248,7 +248,7 @@ def test_a_validator_of_a_new_network_votes_at_once(rules: Rules) -> None:
 
 
 @both
-def test_whatever_comes_in_is_counted(rules: Rules) -> None:
+def test_whatever_comes_in_is_counted(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     stage.start(Head(5, b"\5" * 32, 0, stage.hands[0].address))
     digest = bytes(32)
@@ -273,7 +273,7 @@ def held(stage: Stage, begins_at: float) -> None:
 
 
 @both
-def test_nothing_is_signed_while_peers_report_a_higher_head(rules: Rules) -> None:
+def test_nothing_is_signed_while_peers_report_a_higher_head(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=0)
     held(stage, 4.0)
     assert stage.effects == [SetTimer(TimerKind.ROUND, 4.0, RoundTimer(1, NOT_STARTED))]
@@ -285,7 +285,7 @@ def test_nothing_is_signed_while_peers_report_a_higher_head(rules: Rules) -> Non
 
 
 @both
-def test_a_held_height_begins_after_the_timeout_with_the_received_messages(rules: Rules) -> None:
+def test_a_held_height_begins_after_the_timeout_with_the_received_messages(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     held(stage, 4.0)
     proposal = stage.proposal()
@@ -298,7 +298,7 @@ def test_a_held_height_begins_after_the_timeout_with_the_received_messages(rules
 
 
 @both
-def test_a_held_height_begins_at_once_when_the_reason_is_gone(rules: Rules) -> None:
+def test_a_held_height_begins_at_once_when_the_reason_is_gone(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     held(stage, 4.0)
     held(stage, 0.0)
@@ -307,7 +307,7 @@ def test_a_held_height_begins_at_once_when_the_reason_is_gone(rules: Rules) -> N
 
 
 @both
-def test_blocks_of_peers_end_the_wait_at_their_height(rules: Rules) -> None:
+def test_blocks_of_peers_end_the_wait_at_their_height(rules: ProtocolRules) -> None:
     stage = Stage(rules, me=3)
     held(stage, 4.0)
     stage.start(Head(1, b"\1" * 32, 1, stage.hands[0].address))

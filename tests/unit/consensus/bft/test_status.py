@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ophion.consensus.bft.events import Head, NewHead, Remember, Suspended, TimerKind
+from ophion.consensus.bft.events import Head, NewHead, StoreVotes, Suspended, TimerKind
 from ophion.consensus.bft.messages import Prepare, RoundChange
 from ophion.consensus.bft.status import BftStatus, Phase, status_of
 from tests.unit.consensus.bft.puppets import IBFT2, QBFT, TIMING, Stage
@@ -158,7 +158,7 @@ def test_votes_of_an_earlier_run_that_a_peer_sends_back_are_no_second_node() -> 
     earlier.start_round_0()
     earlier.accept(earlier.proposal())
     (prepare,) = earlier.said(Prepare)
-    stage = Stage(IBFT2, me=3, memory=earlier.done(Remember)[-1].memory)
+    stage = Stage(IBFT2, me=3, memory=earlier.done(StoreVotes)[-1].memory)
     stage.start()
     stage.hear(prepare, peer=1)
     assert not stage.machine.has_foreign_signature

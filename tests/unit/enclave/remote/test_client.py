@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import EnclaveAway, Received
+from ophion.enclave.interface import EnclaveUnreachable, OpenedPayload
 from ophion.enclave.remote.client import RemoteEnclave
 from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http.application import EnclaveApplication, enclave_service
@@ -22,7 +22,7 @@ from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.origins import OriginList
 from ophion.runtime.eager_coroutine import driven
-from ophion.testing.enclaves import Member
+from ophion.testing.enclaves import EnclaveMember
 from ophion.testing.ports import free_ports
 from tests.unit.rpc.endpoints.test_services import serving
 from tests.unit.rpc.tls.test_certificates import identity, pem_file
@@ -30,7 +30,7 @@ from tests.unit.rpc.tls.test_certificates import identity, pem_file
 PAYLOAD = b"\xc3abc and some more bytes \xff"
 
 
-def told(member: Member, story: Callable[[RemoteEnclave], Awaitable[None]]) -> None:
+def told(member: EnclaveMember, story: Callable[[RemoteEnclave], Awaitable[None]]) -> None:
     async def main() -> None:
         service = enclave_service(member.enclave, "127.0.0.1", 0, ("*",))
 
@@ -45,19 +45,19 @@ def told(member: Member, story: Callable[[RemoteEnclave], Awaitable[None]]) -> N
 
 
 def test_both_enclaves_look_alike(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1, keys=2)
+    member = EnclaveMember(tmp_path, 1, keys=2)
     a, b = member.enclave.keys
 
     async def story(outer: RemoteEnclave) -> None:
         key = await outer.send(PAYLOAD, a, [b])
-        expected = Received(PAYLOAD, legacy_id([a, b]), a)
+        expected = OpenedPayload(PAYLOAD, legacy_id([a, b]), a)
         assert await outer.receive_many([key, bytes(32)]) == [expected, None]
         assert await member.enclave.receive_many([key]) == [expected]
         group = await outer.create_group([a, b], a, "n", "d")
         assert await outer.group(group.id) == group == await member.enclave.group(group.id)
         assert group in await outer.find_groups([b, a])
         key = await outer.send(PAYLOAD, a, group_id=group.id)
-        assert await outer.receive_many([key] * 50) == [Received(PAYLOAD, group.id, a)] * 50
+        assert await outer.receive_many([key] * 50) == [OpenedPayload(PAYLOAD, group.id, a)] * 50
         assert await outer.delete_group(group.id, a) == group.id
         assert await outer.group(group.id) is None
         assert await outer.send(PAYLOAD, a) != key
@@ -67,7 +67,7 @@ def test_both_enclaves_look_alike(tmp_path: Path) -> None:
 
 def test_the_inner_text_is_what_other_members_expect(tmp_path: Path) -> None:
     """On the wire, a payload is base64 of base64. The enclave stores the inner base64 text."""
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
 
     async def story(outer: RemoteEnclave) -> None:
         key = await outer.send(b"rlp", member.key)
@@ -79,7 +79,7 @@ def test_the_inner_text_is_what_other_members_expect(tmp_path: Path) -> None:
 
 
 def test_refusals_keep_their_word(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
 
     async def story(outer: RemoteEnclave) -> None:
         for work, code in (
@@ -99,7 +99,7 @@ def test_an_offline_enclave_has_its_own_error(tmp_path: Path) -> None:
     async def main() -> None:
         [port] = free_ports(1)
         outer = RemoteEnclave(HttpClient(f"http://127.0.0.1:{port}", timeout_s=5), b"\7" * 32)
-        with pytest.raises(EnclaveAway):
+        with pytest.raises(EnclaveUnreachable):
             await outer.receive_many([bytes(32), bytes(32)])
         assert outer.status()["isUp"] is False
 
@@ -118,14 +118,14 @@ ANSWERS = [
     (_plain(200, '{"payload":"Y21GdWVRPT0=","senderKey":"%s"}' % ("A" * 43 + "=")), None),
     (_plain(200, '{"payload":"Y21GdWVRPT0=","privacyGroupId":"","senderKey":"AAAA"}'), None),
     (_plain(200, '{"payload":"%%%","privacyGroupId":"x"}'), None),
-    (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", EnclaveAway),
-    (b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nmore", EnclaveAway),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", EnclaveAway),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", EnclaveAway),
-    (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nnope", EnclaveAway),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", EnclaveAway),
-    (b"no HTTP at all\r\n\r\n", EnclaveAway),
-    (b"", EnclaveAway),
+    (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", EnclaveUnreachable),
+    (b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nmore", EnclaveUnreachable),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", EnclaveUnreachable),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", EnclaveUnreachable),
+    (b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nnope", EnclaveUnreachable),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf", EnclaveUnreachable),
+    (b"no HTTP at all\r\n\r\n", EnclaveUnreachable),
+    (b"", EnclaveUnreachable),
 ]
 
 
@@ -155,7 +155,7 @@ def test_a_question_may_begin_outside_of_any_task(tmp_path: Path) -> None:
     """Requests to the enclave also work without a task, because handlers run directly in the loop step of their
     request.
     """
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
 
     async def story(outer: RemoteEnclave) -> None:
         loop = asyncio.get_running_loop()
@@ -203,7 +203,7 @@ def test_a_long_list_of_payloads_leaves_time_for_other_requests() -> None:
 
 
 def test_tls_with_the_known_certificate_of_the_enclave_and_no_other(tmp_path: Path) -> None:
-    member = Member(tmp_path, 1)
+    member = EnclaveMember(tmp_path, 1)
     key, certificate = identity("enclave")
     store = pem_file(tmp_path / "store.pem", key, certificate)
     pin = hashlib.sha256(certificate.public_bytes(Encoding.DER)).digest()
@@ -228,10 +228,10 @@ def test_tls_with_the_known_certificate_of_the_enclave_and_no_other(tmp_path: Pa
             sent = await outer.send(PAYLOAD, member.key)
             assert (await outer.receive_many([sent]))[0] is not None
             other = RemoteEnclave(HttpClient(url, context, bytes(32), timeout_s=10), member.key)
-            with pytest.raises(EnclaveAway, match="not the known one"):
+            with pytest.raises(EnclaveUnreachable, match="not the known one"):
                 await other.receive_many([sent])
             judged = client_context(TlsSettings("--x", None), is_pinned=False)
-            with pytest.raises(EnclaveAway):
+            with pytest.raises(EnclaveUnreachable):
                 await RemoteEnclave(HttpClient(url, judged, timeout_s=10), member.key).receive_many([sent])
 
         await serving(service, story)

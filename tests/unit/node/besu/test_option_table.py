@@ -9,7 +9,7 @@ import pytest
 
 from ophion.cli.arguments import Arguments, Basics, read_arguments
 from ophion.cli.option_loading import read_sources
-from ophion.node.besu.option_table import BesuOption, Verdict, besu_options, find_besu_option
+from ophion.node.besu.option_table import BesuOption, OptionEffect, besu_options, find_besu_option
 from ophion.node.config import NodeConfig
 from ophion.runtime.options import specs_of
 
@@ -32,7 +32,7 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-def _rows(verdict: Verdict) -> Iterator[BesuOption]:
+def _rows(verdict: OptionEffect) -> Iterator[BesuOption]:
     return (row for row in besu_options().values() if row.verdict is verdict)
 
 
@@ -53,7 +53,7 @@ def test_every_row_is_well_formed() -> None:
         assert bool(row.first) == bool(row.last)
         if row.first:
             assert _version("1.0.0") <= _version(row.first) <= _version(row.last)
-        if row.verdict is Verdict.HONOURED:
+        if row.verdict is OptionEffect.HONOURED:
             assert row.target in OWN | OUTSIDE_THE_TREE, row
         else:
             assert row.reason, row
@@ -62,7 +62,7 @@ def test_every_row_is_well_formed() -> None:
 
 def test_ignored_and_refused_names_are_not_options_of_ophion() -> None:
     accepted_silently = {"privacy-enable-database-migration"}
-    for verdict in (Verdict.IGNORED, Verdict.REFUSED):
+    for verdict in (OptionEffect.IGNORED, OptionEffect.REFUSED):
         assert {row.name for row in _rows(verdict)} & OWN <= accepted_silently
 
 
@@ -74,7 +74,7 @@ def _read(*tokens: str) -> tuple[Arguments, list[str], list[str]]:
 
 
 def test_an_ignored_option_costs_one_warning_in_every_spelling() -> None:
-    for row in _rows(Verdict.IGNORED):
+    for row in _rows(OptionEffect.IGNORED):
         if row.name in OWN:
             continue
         value = "true" if row.is_switch else "7"
@@ -94,7 +94,7 @@ def test_a_switch_may_stand_alone_and_swallows_no_command() -> None:
 
 
 def test_a_refused_option_is_a_problem_unless_its_value_changes_nothing() -> None:
-    for row in _rows(Verdict.REFUSED):
+    for row in _rows(OptionEffect.REFUSED):
         _, warnings, problems = _read(f"--{row.name}=something")
         assert warnings == []
         assert problems == [f"Option '--{row.name}' is not supported: {row.reason}."]
@@ -104,7 +104,7 @@ def test_a_refused_option_is_a_problem_unless_its_value_changes_nothing() -> Non
 
 def test_renamed_options_set_their_target() -> None:
     specs = specs_of(NodeConfig)
-    for row in _rows(Verdict.HONOURED):
+    for row in _rows(OptionEffect.HONOURED):
         if row.target == row.name:
             continue
         given, _ = read_sources(read_arguments([f"--{row.name}=1"], NodeConfig), {}, None, specs, [])
@@ -115,5 +115,5 @@ def test_renamed_options_set_their_target() -> None:
 def test_options_of_plugins_are_refused(name: str) -> None:
     row = find_besu_option(name)
     assert row is not None
-    assert row.verdict is Verdict.REFUSED
+    assert row.verdict is OptionEffect.REFUSED
     assert find_besu_option("no-such-option") is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import CheckpointError
-from ophion.node.checkpoint.download import MAX_ATTEMPTS, Download
+from ophion.node.checkpoint.download import MAX_ATTEMPTS, CheckpointDownload
 from tests.unit.node.checkpoint.file_server import FileServer, serving
 
 CONTENT = random.Random(7).randbytes(300_000)
@@ -23,7 +23,7 @@ def server() -> Iterator[FileServer]:
 
 def download(url: str, folder: Path, max_bytes: int = 1 << 30) -> bytes:
     pauses: list[float] = []
-    found = Download(url, folder, lambda done, size: None, max_bytes=max_bytes, sleep=pauses.append).run()
+    found = CheckpointDownload(url, folder, lambda done, size: None, max_bytes=max_bytes, sleep=pauses.append).run()
     return found.read_bytes()
 
 

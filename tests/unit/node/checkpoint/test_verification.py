@@ -17,7 +17,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.native.executor import genesis_state
 from ophion.native.store import NewBlock, open_store
 from ophion.native.transactions import Body
-from ophion.node.checkpoint.verification import Verified, verify
+from ophion.node.checkpoint.verification import VerifiedCheckpoint, verify
 from ophion.primitives.header import Header
 from ophion.primitives.types import Hash32
 from tests.unit.node.checkpoint.backups import BLOCKS, backup_of
@@ -26,7 +26,7 @@ from tests.unit.proofs.chains import genesis_text
 NOW = 2_000_000_000
 
 
-def run(backup: Path, genesis: Genesis, trusted_hash: Hash32 | None = None) -> Verified:
+def run(backup: Path, genesis: Genesis, trusted_hash: Hash32 | None = None) -> VerifiedCheckpoint:
     return verify(backup / "database", genesis, trusted_hash, lambda: NOW, lambda step, done, total: None)
 
 

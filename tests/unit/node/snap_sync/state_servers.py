@@ -17,9 +17,9 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.native.crypto import PrivateKey
 from ophion.native.store import Store, open_store
 from ophion.peers.disconnect_reasons import DisconnectReason
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
-from ophion.peers.rlpx.capability import Capability, Shared
+from ophion.peers.rlpx.capability import Capability, SharedCapability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.snap.messages import ANSWERS, Code, decode_request
 from ophion.peers.snap.peer import SnapPeer, SnapPeers
@@ -80,7 +80,7 @@ class StateServer:
         self.reason: DisconnectReason | None = None
         self.snap: SnapPeer | None = None
 
-    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+    def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool:
         asyncio.get_running_loop().call_later(self.delay_s, self._answer, Code(code), payload)
         return True
 
@@ -96,7 +96,7 @@ class StateServer:
         if self.is_open and response is not None and self.snap is not None:
             self.snap.received(ANSWERS[code], response)
 
-    def limit(self, shared: Shared, code: int, size: int) -> None:
+    def limit(self, shared: SharedCapability, code: int, size: int) -> None:
         """Ignore limits."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
@@ -112,12 +112,12 @@ class StateServer:
 def connect(servers: list[StateServer], own: Store, lanes: Lanes) -> SnapPeers:
     """Connect a node with the database `own` to peers."""
     peers = SnapPeers()
-    lane: PeerLane[Peer] = PeerLane(lanes.peers, lambda peer: False)
+    lane: FairWorkerQueue[Peer] = FairWorkerQueue(lanes.peers, lambda peer: False)
     protocol = SnapProtocol(own, lane, lambda peer: False, SystemClock(), peers)
     (snap,) = protocol.capabilities
     for number, server in enumerate(servers, 1):
         hello = Hello.of("test", (), 30303, PrivateKey(bytes([number]) * 32).public_key)
-        shared = [Shared(snap, 33), Shared(Capability("eth", 68, 17), 16)]
+        shared = [SharedCapability(snap, 33), SharedCapability(Capability("eth", 68, 17), 16)]
         ends = {"local": ("127.0.0.1", 1), "remote": ("127.0.0.1", 2)}
         peer = Peer(server, hello, shared, **ends, is_inbound=True, since=0.0)
         attached = protocol.attach(peer, 1)

@@ -27,7 +27,7 @@ from ophion.runtime.clock import ManualClock
 from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.busy_chain import blocks_of, genesis_text
 from ophion.testing.eth_node import EthNode, eth_node
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from ophion.testing.virtual_loop import run_virtually
 from ophion.testing.wait_for import until
 from tests.unit.node.snap_sync import state_servers
@@ -63,7 +63,7 @@ class Followed:
         self.chain = chain
         self.new = new
         self.nodes = nodes
-        self.wires: list[Wire] = []
+        self.wires: list[PeerLink] = []
         self.servers = [StateServer(node.chain.store, 2000) for node in nodes]
         self._clock = clock
         self._lanes = InlineLanes()

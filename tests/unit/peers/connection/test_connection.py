@@ -13,7 +13,7 @@ from ophion.errors import DecodeError, StorageError
 from ophion.native.crypto import PrivateKey
 from ophion.peers.connection.send_queue import HARD_LIMIT, SOFT_LIMIT
 from ophion.peers.connection.task_group import MAX_TASKS
-from ophion.peers.connection.timeouts import Timing
+from ophion.peers.connection.timeouts import StageTimeouts
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.peer import Peer
 from ophion.peers.rlpx.capability import Capability
@@ -25,7 +25,7 @@ from ophion.testing.virtual_loop import run_virtually
 
 A, B = (PrivateKey(bytes(31) + bytes([number])) for number in (1, 2))
 ETH = Capability("eth", 68, 17, ("Status",))
-TIMING = Timing()
+TIMING = StageTimeouts()
 NOISE = Random(1).randbytes(1_000_000)
 """Random bytes that cannot be compressed."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ophion.peers.connection.liveness import PeerLiveness
-from ophion.peers.connection.timeouts import Timing
+from ophion.peers.connection.timeouts import StageTimeouts
 
-TIMING = Timing(idle=10.0, message=60.0)
+TIMING = StageTimeouts(idle=10.0, message=60.0)
 
 
 def test_a_silent_peer_is_pinged_once_and_then_times_out() -> None:

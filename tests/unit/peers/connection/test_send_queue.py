@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from ophion.peers.connection.send_queue import BATCH, Outbox
+from ophion.peers.connection.send_queue import BATCH, SendQueue
 
 
 def test_messages_leave_in_order_in_batches() -> None:
-    outbox = Outbox()
+    outbox = SendQueue()
     for number in range(10):
         outbox.put(number, bytes(BATCH // 4))
     assert len(outbox) == 10
@@ -18,7 +18,7 @@ def test_messages_leave_in_order_in_batches() -> None:
 
 
 def test_a_large_message_goes_alone() -> None:
-    outbox = Outbox()
+    outbox = SendQueue()
     outbox.put(1, bytes(3 * BATCH))
     outbox.put(2, b"")
     assert [len(payload) for _, payload in outbox.take()] == [3 * BATCH]
@@ -26,7 +26,7 @@ def test_a_large_message_goes_alone() -> None:
 
 
 def test_empty_messages_are_not_free() -> None:
-    outbox = Outbox()
+    outbox = SendQueue()
     for _ in range(1000):
         outbox.put(2, b"")
     assert outbox.size >= 64_000

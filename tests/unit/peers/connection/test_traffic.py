@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from ophion.peers.connection.traffic import Traffic
-from ophion.peers.rlpx.capability import Capability, Shared
+from ophion.peers.rlpx.capability import Capability, SharedCapability
 
 
 def test_messages_and_bytes_are_counted_by_capability() -> None:
     traffic = Traffic()
-    eth = Shared(Capability("eth", 68, 17, ("Status",)), 0x10)
+    eth = SharedCapability(Capability("eth", 68, 17, ("Status",)), 0x10)
     traffic.note_received(eth, 0, 100)
     traffic.note_received(eth, 0, 50)
     traffic.note_received(eth, 7, 1)

@@ -10,16 +10,16 @@ import pytest
 
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey
-from ophion.peers.discovery.discovery import _MAX_LEARNING, ChainMark, Discovery, DiscoveryContext
+from ophion.peers.discovery.discovery import _MAX_LEARNING, Discovery, DiscoveryContext, EthEntry
 from ophion.peers.discovery.lookup import Lookup
 from ophion.peers.discovery.node_record import LocalRecord, Record
 from ophion.peers.discovery.packets import (
     Endpoint,
     FindNode,
-    Kind,
     Neighbor,
     Neighbors,
     Packet,
+    PacketKind,
     Ping,
     Pong,
     RecordRequest,
@@ -80,7 +80,7 @@ class Node:
             wants_more=lambda: self.wants_more,
             may=lambda enode, action: enode.node_id not in self.banned and action not in self.forbidden,
             is_reserved=self.reserved.__contains__,
-            chain=ChainMark(lambda: chain, lambda item: item == [b"ours", b""]),
+            chain=EthEntry(lambda: chain, lambda item: item == [b"ours", b""]),
         )
         record = LocalRecord(self.key, ether.clock)
         self.discovery = Discovery(self.key, "127.0.0.1", record, bootnodes, ether.clock, Random(number), context)
@@ -557,7 +557,7 @@ def test_garbage_is_dropped_in_silence() -> None:
         await asyncio.sleep(0.01)
         assert unknown_node.take() == []
         assert node.discovery.received_count["bad"] == 7
-        assert Kind.PING.name.lower() not in node.discovery.received_count
+        assert PacketKind.PING.name.lower() not in node.discovery.received_count
 
     play(story)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ophion.peers.discovery.routing_table import BUCKET_SIZE, Buckets, place_of
+from ophion.peers.discovery.routing_table import BUCKET_SIZE, RoutingTable, place_of
 from ophion.primitives.enode import Enode
 
 OWN = bytes(64)
@@ -20,7 +20,7 @@ def full_bucket(count: int) -> list[Enode]:
 
 
 def test_nodes_are_found_nearest_first() -> None:
-    buckets = Buckets(OWN)
+    buckets = RoutingTable(OWN)
     for number in range(1, 60):
         buckets.add(enode(number))
     target = place_of(b"\x09" * 64)
@@ -32,14 +32,14 @@ def test_nodes_are_found_nearest_first() -> None:
 
 
 def test_ourselves_are_not_in_it() -> None:
-    buckets = Buckets(OWN)
+    buckets = RoutingTable(OWN)
     buckets.add(Enode(OWN, "127.0.0.1", 1, 1))
     assert len(buckets) == 0
     assert buckets.any(Random(1)) is None
 
 
 def test_a_full_bucket_keeps_who_is_there_and_lets_others_wait() -> None:
-    buckets, nodes = Buckets(OWN), full_bucket(40)
+    buckets, nodes = RoutingTable(OWN), full_bucket(40)
     for one in nodes:
         buckets.add(one)
     assert len(buckets) == BUCKET_SIZE
@@ -54,7 +54,7 @@ def test_a_full_bucket_keeps_who_is_there_and_lets_others_wait() -> None:
 
 
 def test_who_was_not_seen_for_longest_is_checked_first() -> None:
-    buckets, nodes = Buckets(OWN), full_bucket(3)
+    buckets, nodes = RoutingTable(OWN), full_bucket(3)
     for one in nodes:
         buckets.add(one)
     assert buckets.any(Random(1)) == nodes[0]
@@ -65,7 +65,7 @@ def test_who_was_not_seen_for_longest_is_checked_first() -> None:
 
 
 def test_one_network_of_the_internet_cannot_fill_the_table_our_own_can() -> None:
-    public, ours = Buckets(OWN), Buckets(OWN)
+    public, ours = RoutingTable(OWN), RoutingTable(OWN)
     for number in range(1, 200):
         public.add(enode(number, f"8.8.8.{number}"))
         ours.add(enode(number, f"10.0.0.{number}"))

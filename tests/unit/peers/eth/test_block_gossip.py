@@ -18,14 +18,14 @@ from ophion.primitives import rlp
 from ophion.testing.bft_chain import KEYS as VALIDATORS
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import EthNode
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 91)]
 
 
-def gossip(wire: Wire) -> list[int]:
+def gossip(wire: PeerLink) -> list[int]:
     """Return the block announcements that one end of the connection has sent."""
     return [code for code in wire.codes() if code in (Code.NEW_BLOCK, Code.NEW_BLOCK_HASHES)]
 

@@ -23,17 +23,17 @@ from ophion.peers.eth.versions import ETH_68, ETH_69
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import EthNode
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from tests.abuse.message_shapes import eth_messages
 from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
-def eth(wire: Wire) -> EthPeer:
+def eth(wire: PeerLink) -> EthPeer:
     assert isinstance(wire.attached, EthPeer)
     return wire.attached
 
 
-def reason(wire: Wire) -> DisconnectReason:
+def reason(wire: PeerLink) -> DisconnectReason:
     assert wire.ended is not None
     return wire.ended[0]
 

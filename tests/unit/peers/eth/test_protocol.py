@@ -9,11 +9,11 @@ from ophion.peers.eth.messages import BlockRange, Code
 from ophion.peers.eth.protocol import RANGE_BLOCKS, RANGE_S
 from ophion.testing.bft_chain import sealed_blocks
 from ophion.testing.eth_node import NETWORK_ID, EthNode
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
-def ranges(wire: Wire) -> list[int]:
+def ranges(wire: PeerLink) -> list[int]:
     """Return the latest block numbers that one end of the connection has announced with BlockRangeUpdate."""
     return [BlockRange.decode(payload).latest for code, payload in wire.sent if code == Code.BLOCK_RANGE_UPDATE]
 

@@ -11,11 +11,11 @@ from ophion.peers.eth.messages import Code, GetHeaders
 from ophion.peers.eth.request_handler import ANSWER_S, MAX_UNREAD_BYTES, MAX_WAITING
 from ophion.primitives import rlp
 from ophion.testing.eth_node import EthNode
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from tests.unit.peers.eth.scenarios import run_nodes
 
 
-def answers(wire: Wire, code: Code) -> list[tuple[int, int]]:
+def answers(wire: PeerLink, code: Code) -> list[tuple[int, int]]:
     """Return request id and number of items of each response that one end of the connection has sent."""
     found = [with_id(payload, "answer") for sent, payload in wire.sent if sent == code]
     return [(request_id, len(rlp.split_list(body, 1024))) for request_id, body in found]

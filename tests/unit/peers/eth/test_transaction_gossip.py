@@ -22,7 +22,7 @@ from ophion.primitives import rlp
 from ophion.testing.bft_chain import CHAIN_ID
 from ophion.testing.bft_chain import KEYS as VALIDATORS
 from ophion.testing.eth_node import EthNode
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction, with_empty_blobs
 from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
@@ -38,18 +38,18 @@ def announcement(*raws: bytes) -> bytes:
     return TransactionHashes(types, [len(raw) for raw in raws], [pooled_hash(raw) for raw in raws]).encode()
 
 
-def in_full(wire: Wire) -> list[bytes]:
+def in_full(wire: PeerLink) -> list[bytes]:
     """Return the transactions that one end of the connection has sent in full."""
     return [raw for code, payload in wire.sent if code == Code.TRANSACTIONS for raw in read_transactions(payload)]
 
 
-def by_hash(wire: Wire) -> list[bytes]:
+def by_hash(wire: PeerLink) -> list[bytes]:
     """Return the transaction hashes that one end of the connection has announced."""
     sent = [payload for code, payload in wire.sent if code == Code.NEW_POOLED_TRANSACTION_HASHES]
     return [hash for payload in sent for hash in TransactionHashes.decode(payload).hashes]
 
 
-def asked_for(wire: Wire) -> list[bytes]:
+def asked_for(wire: PeerLink) -> list[bytes]:
     """Return the transaction hashes that one end of the connection has requested."""
     sent = [payload for code, payload in wire.sent if code == Code.GET_POOLED_TRANSACTIONS]
     return [hash for one in sent for hash in list_of_hashes(decode_get(one, Code.GET_POOLED_TRANSACTIONS)[1], "hashes")]

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from ophion.peers.policy.dial_plan import NEAR_DELAY_S, PAUSE_S, STATIC_DELAYS, DialPlan, Outcome
+from ophion.peers.policy.dial_plan import NEAR_DELAY_S, PAUSE_S, STATIC_DELAYS, DialOutcome, DialPlan
 from ophion.primitives.enode import Enode
 
 OWN = b"\x01" * 64
@@ -50,7 +50,7 @@ def test_failures_make_attempts_rarer(ip: str, expected: list[float]) -> None:
     one = replace(enode(1), ip=ip)
     made, now, waits = plan(one), 0.0, []
     for _ in range(7):
-        made.ended(one.node_id, now, Outcome.FAILED)
+        made.ended(one.node_id, now, DialOutcome.FAILED)
         at = made.next_due((), 0)
         assert at is not None
         waits.append(at - now)
@@ -64,28 +64,28 @@ def test_a_lost_connection_is_back_within_seconds_whatever_happened_before() -> 
     one = enode(1)
     made = plan(one)
     for _ in range(5):
-        made.ended(one.node_id, 0.0, Outcome.FAILED)
-    made.ended(one.node_id, 1000.0, Outcome.LOST)
+        made.ended(one.node_id, 0.0, DialOutcome.FAILED)
+    made.ended(one.node_id, 1000.0, DialOutcome.LOST)
     assert made.next_due((), 0) == 1001.0
-    made.ended(one.node_id, 1001.0, Outcome.FAILED)
+    made.ended(one.node_id, 1001.0, DialOutcome.FAILED)
     assert made.next_due((), 0) == 1002.0
 
 
 def test_a_full_peer_is_asked_again_later_without_counting_as_failure() -> None:
     one = enode(1)
     made = plan(one)
-    made.ended(one.node_id, 0.0, Outcome.FULL)
+    made.ended(one.node_id, 0.0, DialOutcome.FULL)
     assert made.next_due((), 0) == 30.0
-    made.ended(one.node_id, 30.0, Outcome.DUPLICATE)
+    made.ended(one.node_id, 30.0, DialOutcome.DUPLICATE)
     assert made.next_due((), 0) == 35.0
-    made.ended(one.node_id, 35.0, Outcome.FAILED)
+    made.ended(one.node_id, 35.0, DialOutcome.FAILED)
     assert made.next_due((), 0) == 36.0
 
 
 def test_a_public_address_is_not_dialled_more_often_than_every_thirty_seconds() -> None:
     one = enode(1, ip="8.8.8.8")
     made = plan(one)
-    made.ended(one.node_id, 0.0, Outcome.LOST)
+    made.ended(one.node_id, 0.0, DialOutcome.LOST)
     assert made.next_due((), 0) == 30.0
 
 
@@ -94,7 +94,7 @@ def test_jitter_keeps_nodes_out_of_step_within_bounds() -> None:
     for seed in range(50):
         one = enode(1)
         made = plan(one, random=Random(seed))
-        made.ended(one.node_id, 0.0, Outcome.LOST)
+        made.ended(one.node_id, 0.0, DialOutcome.LOST)
         at = made.next_due((), 0)
         assert at is not None
         waits.add(at)
@@ -135,7 +135,7 @@ def test_a_discovered_peer_is_left_alone_for_a_while_and_forgotten_after_failure
     made.offer(enode(1), 0.0)
     now, waits = 0.0, []
     for _ in range(4):
-        made.ended(enode(1).node_id, now, Outcome.FAILED)
+        made.ended(enode(1).node_id, now, DialOutcome.FAILED)
         at = made.next_due((), 1)
         assert at is not None
         waits.append(at - now)
@@ -143,7 +143,7 @@ def test_a_discovered_peer_is_left_alone_for_a_while_and_forgotten_after_failure
     assert waits == [30.0, 60.0, 120.0, 240.0]
     made.offer(enode(1, port=30309), now)
     assert due(made, now, free=1) == [enode(1, port=30309)], "it moved"
-    made.ended(enode(1).node_id, now, Outcome.FAILED)
+    made.ended(enode(1).node_id, now, DialOutcome.FAILED)
     assert made.next_due((), 1) is None
 
 
@@ -183,11 +183,11 @@ def test_a_named_peer_is_dialled_when_its_address_is_known_and_again_when_it_cha
     dials = plan(named)
     assert due(dials, 0.0) == []
     assert dials.next_due(set(), 0) is None
-    dials.ended(named.node_id, 0.0, Outcome.LOST)
+    dials.ended(named.node_id, 0.0, DialOutcome.LOST)
     dials.readdress(lambda one: one.at("127.0.0.1"), 1.0)
     assert due(dials, 1.0) == [named.at("127.0.0.1")]
     assert dials.is_static_address("127.0.0.1")
-    dials.ended(named.node_id, 1.0, Outcome.FAILED)
+    dials.ended(named.node_id, 1.0, DialOutcome.FAILED)
     assert due(dials, 1.0) == []
     dials.readdress(lambda one: one.at("127.0.0.2"), 1.0)
     assert due(dials, 1.0) == [named.at("127.0.0.2")]

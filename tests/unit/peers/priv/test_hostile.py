@@ -10,7 +10,7 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import MAX_KEYS
-from ophion.enclave.payload_exchange import Kind, Label, LineLost, Listing
+from ophion.enclave.payload_exchange import EnclaveLinkLost, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES
 from ophion.native.enclave import EnclaveKeyring
 from ophion.peers.disconnect_reasons import DisconnectReason
@@ -21,7 +21,7 @@ from ophion.peers.priv.peer import PrivPeer
 from ophion.peers.priv.protocol import PrivProtocol
 from ophion.primitives import rlp
 from ophion.runtime.clock import SystemClock, SystemEntropy
-from ophion.testing.enclaves import Member, at_work, met, part
+from ophion.testing.enclaves import EnclaveMember, at_work, met, part
 from ophion.testing.memory_connection import Host, MemoryConnection
 from ophion.testing.wait_for import until
 
@@ -31,7 +31,7 @@ PLANTED = b"planted-47-planted-contract-code-and-arguments"
 class Liar(PrivProtocol):
     """Sends no message by itself and records all received messages."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: EnclaveMember) -> None:
         super().__init__(member.enclave, member.node_key.public_key, SystemClock(), SystemEntropy())
         self.recorded: list[tuple[int, bytes]] = []
 
@@ -72,7 +72,7 @@ BREACHES = [
 
 @pytest.mark.parametrize(("code", "payload"), BREACHES)
 def test_a_breach_disconnects(tmp_path: Path, code: Code, payload: bytes) -> None:
-    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+    victim, evil = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         host = victim.host()
@@ -88,7 +88,7 @@ def test_a_breach_disconnects(tmp_path: Path, code: Code, payload: bytes) -> Non
 
 
 def test_endless_announcements_disconnect(tmp_path: Path) -> None:
-    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+    victim, evil = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         host = victim.host()
@@ -106,7 +106,7 @@ def test_endless_announcements_disconnect(tmp_path: Path) -> None:
 
 def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
     """A peer claims b's key but cannot answer the challenge, so it gets no payloads."""
-    a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, evil = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         liar = Liar(evil)
@@ -124,7 +124,7 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
 
 def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -> None:
     """Wrong keys and replays get a refusal with a reason, and the session continues."""
-    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+    victim, evil = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
     unknown_ring = EnclaveKeyring([b"\x55" * 32])
     [strange] = unknown_ring.public_keys
 
@@ -134,8 +134,8 @@ def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -
             [line] = evil.enclave.directory.lines(victim.key)
             members = [victim.key, strange]
             _, record = unknown_ring.seal(b"text", strange, members, 2, legacy_id(members), SystemEntropy().token(80))
-            [parcel] = messages.read_payloads(rlp.encode([record]))
-            assert await line.push(parcel) == "its sender's key is not proven"
+            [entry] = messages.read_payloads(rlp.encode([record]))
+            assert await line.push(entry) == "its sender's key is not proven"
             assert await evil.enclave.send(PLANTED, evil.key, [victim.key])
             await part(meetings)
 
@@ -146,7 +146,7 @@ def test_who_is_no_member_hears_nothing_of_it(tmp_path: Path) -> None:
     """A non-member learns nothing. The test checks every byte that c receives on its sessions with members, and every
     byte that c stores.
     """
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
     recorded: list[bytes] = []
 
     class Recorded(PrivPeer):
@@ -198,9 +198,11 @@ class Confused(PrivPeer):
 
     def received(self, code: int, payload: bytes) -> None:
         if code == Code.LIST:
-            self._send(Code.PAYLOAD, messages.encode_parcels(messages.read_list(payload).request_id, []))
+            self._send(Code.PAYLOAD, messages.encode_records(messages.read_list(payload).request_id, []))
         elif code == Code.GET_PAYLOAD:
-            self._send(Code.LISTED, messages.encode_listing(messages.read_request(payload)[0], Listing([], 0, False)))
+            self._send(
+                Code.LISTED, messages.encode_listing(messages.read_request(payload)[0], RecordListing([], 0, False))
+            )
         else:
             super().received(code, payload)
 
@@ -216,7 +218,7 @@ class Confusing(PrivProtocol):
 def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
     tmp_path: Path, is_asked_for_payloads: bool
 ) -> None:
-    victim, evil = Member(tmp_path, 1), Member(tmp_path, 2)
+    victim, evil = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         host = victim.host()
@@ -229,8 +231,8 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
         if is_asked_for_payloads:
             await until(lambda: bool(victim.enclave.directory.lines(evil.key)))
             [line] = victim.enclave.directory.lines(evil.key)
-            with pytest.raises(LineLost):
-                await line.fetch([Label(Kind.PAYLOAD, bytes(32))])
+            with pytest.raises(EnclaveLinkLost):
+                await line.fetch([RecordLabel(RecordKind.PAYLOAD, bytes(32))])
         await meeting.over()
         assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
         assert not running.done()

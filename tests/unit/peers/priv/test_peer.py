@@ -10,24 +10,24 @@ import pytest
 from ophion.enclave import embedded, payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import DeliveryMode, Received
-from ophion.enclave.payload_exchange import Kind, Label, Parcel
+from ophion.enclave.interface import DeliveryMode, OpenedPayload
+from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
 from ophion.errors import EnclaveError
 from ophion.runtime.clock import SystemEntropy
-from ophion.testing.enclaves import Member, at_work, met, part
+from ophion.testing.enclaves import EnclaveMember, at_work, met, part
 from ophion.testing.wait_for import until
 
 SECRET = b"47 pieces, and nobody else shall know"
 
 
 def test_a_recipient_has_a_payload_when_its_sender_has_the_key(tmp_path: Path) -> None:
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with at_work(a, b, c):
             meetings = await met(a, b, c)
             key = await a.enclave.send(SECRET, a.key, [b.key])
-            expected = [Received(SECRET, legacy_id([a.key, b.key]), a.key)]
+            expected = [OpenedPayload(SECRET, legacy_id([a.key, b.key]), a.key)]
             assert await b.enclave.receive_many([key]) == expected
             assert await a.enclave.receive_many([key]) == expected
             assert await c.enclave.receive_many([key]) == [None]
@@ -39,7 +39,7 @@ def test_a_recipient_has_a_payload_when_its_sender_has_the_key(tmp_path: Path) -
 
 
 def test_many_payloads_travel_together(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with at_work(a, b):
@@ -53,7 +53,7 @@ def test_many_payloads_travel_together(tmp_path: Path) -> None:
 
 
 def test_groups_reach_their_members_before_their_payloads(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with at_work(a, b):
@@ -61,7 +61,7 @@ def test_groups_reach_their_members_before_their_payloads(tmp_path: Path) -> Non
             group = await a.enclave.create_group([a.key, b.key], a.key, "ours", "both of us")
             assert await b.enclave.group(group.id) == group
             key = await b.enclave.send(SECRET, b.key, group_id=group.id)
-            assert await a.enclave.receive_many([key]) == [Received(SECRET, group.id, b.key)]
+            assert await a.enclave.receive_many([key]) == [OpenedPayload(SECRET, group.id, b.key)]
             await b.enclave.delete_group(group.id, b.key)
             known = await a.enclave.group(group.id)
             assert known is not None
@@ -72,7 +72,7 @@ def test_groups_reach_their_members_before_their_payloads(tmp_path: Path) -> Non
 
 
 def test_who_is_away_gets_it_from_the_outbox_after_restarts_of_both(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1, DeliveryMode.QUEUE), Member(tmp_path, 2, DeliveryMode.QUEUE)
+    a, b = EnclaveMember(tmp_path, 1, DeliveryMode.QUEUE), EnclaveMember(tmp_path, 2, DeliveryMode.QUEUE)
 
     async def send() -> list[bytes]:
         async with at_work(a):
@@ -100,7 +100,7 @@ def test_who_is_away_gets_it_from_the_outbox_after_restarts_of_both(tmp_path: Pa
 
 
 def test_a_restored_member_catches_up_by_itself_from_any_holder(tmp_path: Path) -> None:
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def fill() -> list[bytes]:
         async with at_work(a, b, c):
@@ -130,7 +130,7 @@ def test_a_restored_member_catches_up_by_itself_from_any_holder(tmp_path: Path) 
 
 
 def test_refused_payloads_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def fill() -> list[bytes]:
         async with at_work(a, b):
@@ -162,7 +162,7 @@ def test_refused_payloads_are_requested_again(tmp_path: Path, monkeypatch: pytes
 
 
 def test_fetch_missing_asks_all_enclaves_again(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with at_work(a, b):
@@ -179,7 +179,7 @@ def test_fetch_missing_asks_all_enclaves_again(tmp_path: Path) -> None:
 
 
 def test_only_participants_learn_of_a_payload(tmp_path: Path) -> None:
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with at_work(a, b, c):
@@ -187,18 +187,20 @@ def test_only_participants_learn_of_a_payload(tmp_path: Path) -> None:
             key = await a.enclave.send(SECRET, a.key, [b.key])
             group = legacy_id([a.key, b.key])
             [line] = c.enclave.directory.lines(a.key)
-            assert await line.fetch([Label(Kind.PAYLOAD, key), Label(Kind.GROUP, group)]) == []
+            assert await line.fetch([RecordLabel(RecordKind.PAYLOAD, key), RecordLabel(RecordKind.GROUP, group)]) == []
             assert (await line.listing(b.key, 0)).labels == []
             assert (await line.listing(c.key, 0)).labels == []
             [line] = b.enclave.directory.lines(a.key)
-            assert len(await line.fetch([Label(Kind.PAYLOAD, key), Label(Kind.GROUP, group)])) == 2
+            assert (
+                len(await line.fetch([RecordLabel(RecordKind.PAYLOAD, key), RecordLabel(RecordKind.GROUP, group)])) == 2
+            )
             await part(meetings)
 
     asyncio.run(story())
 
 
 def test_a_connection_that_ends_fails_what_is_under_way(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with at_work(a, b):
@@ -214,7 +216,7 @@ def test_a_connection_that_ends_fails_what_is_under_way(tmp_path: Path) -> None:
 
 
 def test_an_always_send_to_key_gets_a_copy_and_is_no_member(tmp_path: Path) -> None:
-    a, b, c = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, c = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
     a.close()
     a.open(EnclaveSettings(DeliveryMode.ALL, (c.key,)))
 
@@ -223,7 +225,7 @@ def test_an_always_send_to_key_gets_a_copy_and_is_no_member(tmp_path: Path) -> N
             meetings = await met(a, b, c)
             key = await a.enclave.send(SECRET, a.key, [b.key])
             group = legacy_id([a.key, b.key])
-            assert await c.enclave.receive_many([key]) == [Received(SECRET, group, a.key)]
+            assert await c.enclave.receive_many([key]) == [OpenedPayload(SECRET, group, a.key)]
             assert await c.enclave.group(group) is None
             await part(meetings)
 
@@ -231,7 +233,7 @@ def test_an_always_send_to_key_gets_a_copy_and_is_no_member(tmp_path: Path) -> N
 
 
 def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path) -> None:
-    a, b = Member(tmp_path, 1), Member(tmp_path, 2)
+    a, b = EnclaveMember(tmp_path, 1), EnclaveMember(tmp_path, 2)
 
     async def story() -> None:
         async with at_work(a, b):
@@ -246,7 +248,7 @@ def test_a_group_that_was_lost_is_asked_for_when_a_payload_comes(tmp_path: Path)
             assert await b.enclave.group(group.id) is None
             key = await a.enclave.send(SECRET, a.key, group_id=group.id)
             assert await b.enclave.group(group.id) == group
-            assert await b.enclave.receive_many([key]) == [Received(SECRET, group.id, a.key)]
+            assert await b.enclave.receive_many([key]) == [OpenedPayload(SECRET, group.id, a.key)]
             await part(meetings)
 
     asyncio.run(story())
@@ -259,7 +261,7 @@ def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
     so that states agree.
     """
     monkeypatch.setattr(embedded, "LOOK_AGAIN_S", 0.05)
-    a, b, evil = (Member(tmp_path, number) for number in (1, 2, 3))
+    a, b, evil = (EnclaveMember(tmp_path, number) for number in (1, 2, 3))
 
     async def story() -> None:
         async with at_work(a, b, evil):
@@ -269,7 +271,7 @@ def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
                 b"text", evil.key, members, 3, legacy_id(members), SystemEntropy().token(80)
             )
             [line] = evil.enclave.directory.lines(a.key)
-            assert await line.push(Parcel(Label(Kind.PAYLOAD, key), record)) is None
+            assert await line.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record)) is None
             await until(lambda: b.late == [key])
             await part(meetings)
 

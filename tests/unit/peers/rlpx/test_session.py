@@ -23,12 +23,12 @@ from ophion.peers.rlpx.session import (
     MAX_MESSAGE,
     PING_ID,
     PONG_ID,
+    DisconnectReceived,
     Event,
-    Greeted,
+    HelloReceived,
     Identity,
-    Left,
     Message,
-    Pinged,
+    PingReceived,
     Session,
     Stage,
 )
@@ -82,8 +82,8 @@ def test_two_sessions_greet_each_other_however_the_bytes_are_cut(size: int) -> N
     a, b = pair(identity(A, ETH69, ETH68, IBF), identity(B, ETH68, IBF))
     seen_by_a, seen_by_b = exchange(a, b, size)
     [met_by_a], [met_by_b] = seen_by_a, seen_by_b
-    assert isinstance(met_by_a, Greeted)
-    assert isinstance(met_by_b, Greeted)
+    assert isinstance(met_by_a, HelloReceived)
+    assert isinstance(met_by_b, HelloReceived)
     assert met_by_a.hello.node_id == a.remote_id == B.public_key
     assert met_by_b.hello.node_id == b.remote_id == A.public_key
     assert met_by_a.shared == met_by_b.shared
@@ -101,7 +101,7 @@ def test_messages_arrive_in_order_with_codes_relative_to_their_capability(size: 
         ("Message", 0),
         ("Message", 0),
         ("Message", 16),
-        ("Pinged", None),
+        ("PingReceived", None),
     ]
     assert isinstance(events[2], Message)
     assert events[2].payload == b"x" * 100_000
@@ -115,7 +115,7 @@ def test_what_follows_hello_in_the_same_read_is_compressed_already() -> None:
     hello = a.take_output()
     assert a.stage is Stage.OPEN
     events = list(b.receive(hello + a.seal([(0x10, bytes(50_000))]), 64))
-    assert isinstance(events[0], Greeted)
+    assert isinstance(events[0], HelloReceived)
     assert events[1] == Message(b.shared[0], 0, bytes(50_000))
 
 
@@ -218,7 +218,7 @@ def test_nothing_counts_before_hello(message_id: int) -> None:
 def test_disconnect_instead_of_hello_is_not_compressed(payload: str) -> None:
     _, b = pair()
     frames = stranger(b).seal([(DISCONNECT_ID, bytes.fromhex(payload))])
-    assert deliver(b, frames) == [Left(DisconnectReason.TOO_MANY_PEERS)]
+    assert deliver(b, frames) == [DisconnectReceived(DisconnectReason.TOO_MANY_PEERS)]
     assert b.stage is Stage.ENDED
 
 
@@ -227,8 +227,8 @@ def test_disconnect_before_our_hello_was_read_is_understood() -> None:
     other = stranger(b)
     frames = other.seal([(HELLO_ID, identity(A, ETH68).hello.encode()), (DISCONNECT_ID, b"\xc1\x04")])
     events = deliver(b, frames)
-    assert isinstance(events[0], Greeted)
-    assert events[1:] == [Left(DisconnectReason.TOO_MANY_PEERS)]
+    assert isinstance(events[0], HelloReceived)
+    assert events[1:] == [DisconnectReceived(DisconnectReason.TOO_MANY_PEERS)]
 
 
 def test_a_refusal_after_hello_is_compressed_and_one_before_it_is_not() -> None:
@@ -263,7 +263,7 @@ def test_what_came_before_a_breach_is_still_handed_out() -> None:
 def test_disconnect_after_hello(payload: bytes) -> None:
     a, b = opened()
     events = deliver(b, a.seal([(0x10, b"last"), (DISCONNECT_ID, payload), (0x10, b"never")]))
-    assert events == [Message(b.shared[0], 0, b"last"), Left(DisconnectReason.TOO_MANY_PEERS)]
+    assert events == [Message(b.shared[0], 0, b"last"), DisconnectReceived(DisconnectReason.TOO_MANY_PEERS)]
     assert b.stage is Stage.ENDED
     assert deliver(b, b"anything at all") == []
 
@@ -325,7 +325,7 @@ def test_the_largest_message_of_the_transport() -> None:
 
 def test_pings_are_reported() -> None:
     a, b = opened()
-    assert deliver(b, a.seal([(PING_ID, b""), (PING_ID, EMPTY)])) == [Pinged(), Pinged()]
+    assert deliver(b, a.seal([(PING_ID, b""), (PING_ID, EMPTY)])) == [PingReceived(), PingReceived()]
 
 
 @given(st.data())

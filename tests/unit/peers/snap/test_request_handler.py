@@ -13,9 +13,9 @@ from ophion.errors import DecodeError
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.tries import trie_root, verify_proof
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
-from ophion.peers.fair_worker_queue import PeerLane
+from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
-from ophion.peers.rlpx.capability import Capability, Shared
+from ophion.peers.rlpx.capability import Capability, SharedCapability
 from ophion.peers.rlpx.hello import Hello
 from ophion.peers.snap import request_handler
 from ophion.peers.snap.messages import MAX_BYTES, MAX_KEY, Code
@@ -53,11 +53,11 @@ class Line:
         self.tasks: list[asyncio.Task[None]] = []
         self.waiting_bytes = 0
 
-    def send(self, shared: Shared, code: int, payload: bytes, may_drop: bool) -> bool:
+    def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool:
         self.sent.append((code, payload))
         return True
 
-    def limit(self, shared: Shared, code: int, size: int) -> None:
+    def limit(self, shared: SharedCapability, code: int, size: int) -> None:
         """Ignore limits."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
@@ -69,10 +69,10 @@ class Line:
 
 
 def handler_of(chain: Chain, lanes: ThreadLanes, line: Line, *, has_eth: bool = True) -> SnapRequestHandler:
-    lane: PeerLane[Peer] = PeerLane(lanes.peers, lambda peer: False)
+    lane: FairWorkerQueue[Peer] = FairWorkerQueue(lanes.peers, lambda peer: False)
     protocol = SnapProtocol(chain.store, lane, lambda peer: False, SystemClock())
     (snap,) = protocol.capabilities
-    shared = [Shared(snap, 33)] + [Shared(Capability("eth", 68, 17), 16)] * has_eth
+    shared = [SharedCapability(snap, 33)] + [SharedCapability(Capability("eth", 68, 17), 16)] * has_eth
     key = PrivateKey(bytes([9]) * 32)
     hello = Hello.of("test", (), 30303, key.public_key)
     peer = Peer(line, hello, shared, local=("127.0.0.1", 1), remote=("127.0.0.1", 2), is_inbound=True, since=0.0)

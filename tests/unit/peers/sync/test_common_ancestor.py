@@ -12,13 +12,13 @@ from ophion.peers.eth.peer import EthPeer
 from ophion.peers.sync.common_ancestor import common_ancestor
 from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.eth_node import EthNode
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import until
 from tests.unit.peers.eth.scenarios import run_nodes, run_validator_nodes
 
 
-def eth(wire: Wire) -> EthPeer:
+def eth(wire: PeerLink) -> EthPeer:
     assert isinstance(wire.attached, EthPeer)
     return wire.attached
 

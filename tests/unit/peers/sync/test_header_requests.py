@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.peers.sync.header_requests import STRETCH, DoesNotLink, HeaderPlan, Stretch
+from ophion.peers.sync.header_requests import STRETCH, HeaderPlan, HeaderRange, HeadersNotLinked
 from ophion.primitives.header import HashedHeader
 from ophion.testing.bft_chain import sealed_blocks
 
@@ -18,7 +18,7 @@ OTHER = [header for header, _ in sealed_blocks("qbft", 1, 1000)]
 FIRST = CHAIN[0]
 
 
-def headers(stretch: Stretch, chain: list[HashedHeader] = CHAIN) -> list[HashedHeader]:
+def headers(stretch: HeaderRange, chain: list[HashedHeader] = CHAIN) -> list[HashedHeader]:
     return chain[stretch.first - 1 : stretch.end - 1]
 
 
@@ -27,13 +27,13 @@ def test_stretches_cover_the_way_to_the_goal() -> None:
     asked = []
     while (stretch := plan.next_stretch(10_000)) is not None:
         asked.append(stretch)
-    assert asked == [Stretch(2, STRETCH), Stretch(194, STRETCH), Stretch(386, 115)]
+    assert asked == [HeaderRange(2, STRETCH), HeaderRange(194, STRETCH), HeaderRange(386, 115)]
 
 
 def test_nothing_is_asked_for_beyond_the_horizon() -> None:
     plan = HeaderPlan(FIRST, 500)
     assert plan.next_stretch(193) is None
-    assert plan.next_stretch(194) == Stretch(2, STRETCH)
+    assert plan.next_stretch(194) == HeaderRange(2, STRETCH)
     assert plan.next_stretch(300) is None
 
 
@@ -52,8 +52,8 @@ def test_the_rest_of_a_short_answer_is_asked_for_again() -> None:
     stretch = plan.next_stretch(10_000)
     assert stretch is not None
     assert plan.came(stretch, headers(stretch)[:100]) == CHAIN[1:101]
-    assert plan.next_stretch(10_000) == Stretch(102, 92)
-    assert plan.next_stretch(10_000) == Stretch(194, STRETCH)
+    assert plan.next_stretch(10_000) == HeaderRange(102, 92)
+    assert plan.next_stretch(10_000) == HeaderRange(194, STRETCH)
 
 
 def test_a_failed_stretch_is_requested_first() -> None:
@@ -70,7 +70,7 @@ def test_headers_of_another_chain_do_not_link() -> None:
     plan = HeaderPlan(FIRST, 500)
     stretch = plan.next_stretch(10_000)
     assert stretch is not None
-    with pytest.raises(DoesNotLink):
+    with pytest.raises(HeadersNotLinked):
         plan.came(stretch, headers(stretch, OTHER))
 
 
@@ -84,7 +84,7 @@ def test_a_filling_must_lead_from_post_to_post() -> None:
     assert second is not None
     assert (first.last_hash, second.last_hash) == (CHAIN[192].hash, CHAIN[384].hash)
     assert plan.waits_for_posts
-    with pytest.raises(DoesNotLink):
+    with pytest.raises(HeadersNotLinked):
         plan.came(second, headers(second, OTHER))
     assert plan.came(first, headers(first)) == CHAIN[1:193]
     assert plan.came(second, headers(second)) == CHAIN[193:385]
@@ -104,9 +104,9 @@ def test_it_can_end_early() -> None:
 def test_the_chain_is_complete_for_any_order_and_losses(seed: int, goal: int) -> None:
     random = Random(seed)
     plan = HeaderPlan(FIRST, goal)
-    flying: list[Stretch] = []
+    flying: list[HeaderRange] = []
     out: list[HashedHeader] = []
-    take: Callable[[], Stretch | None] = lambda: plan.next_stretch(plan.last.number + 500)  # noqa: E731
+    take: Callable[[], HeaderRange | None] = lambda: plan.next_stretch(plan.last.number + 500)  # noqa: E731
     while not plan.is_complete:
         while len(flying) < 3 and (stretch := take()) is not None:
             flying.append(stretch)

@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from ophion.peers.sync.progress import ProgressLine
+from ophion.peers.sync.progress import ProgressLog
 
 
 def test_a_line_every_few_seconds_with_speed_and_time_left(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    line = ProgressLine(1000, 0.0)
+    line = ProgressLog(1000, 0.0)
     for second in range(1, 12):
         line.imported(1000 + 100 * second, 3000, 50, 3, float(second))
     line.finished(3000, 20.0)
@@ -24,7 +24,7 @@ def test_a_line_every_few_seconds_with_speed_and_time_left(caplog: pytest.LogCap
 
 def test_speed_is_that_of_the_last_seconds(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    line = ProgressLine(0, 0.0)
+    line = ProgressLog(0, 0.0)
     line.imported(100, 1_000_000, 0, 1, 100.0)
     line.imported(10_100, 1_000_000, 0, 1, 110.0)
     assert "blocks_per_s=1000 " in caplog.messages[-1]

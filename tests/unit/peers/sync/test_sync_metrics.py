@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from ophion.peers.sync.sync_metrics import SyncFigures
+from ophion.peers.sync.sync_metrics import SyncMetrics
 from ophion.runtime.clock import ManualClock
 from ophion.testing.virtual_loop import run_virtually
 
 
 def test_failed_tasks_are_timed_too() -> None:
     async def scenario() -> None:
-        figures = SyncFigures()
+        figures = SyncMetrics()
         with figures.timed("headers"):
             await asyncio.sleep(0.02)
         with pytest.raises(TimeoutError), figures.timed("headers"):

@@ -21,7 +21,7 @@ from ophion.primitives import rlp
 from ophion.primitives.header import Header
 from ophion.testing.bft_chain import START, sealed_blocks
 from ophion.testing.eth_node import EthNode
-from ophion.testing.links import Wire, connect
+from ophion.testing.links import PeerLink, connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.peers.eth.scenarios import run_loop_until, run_nodes, run_validator_nodes
 
@@ -46,11 +46,11 @@ async def copied(source: EthNode, *others: EthNode) -> None:
             await other.take(iter([raw]))
 
 
-def reason(wire: Wire) -> DisconnectReason | None:
+def reason(wire: PeerLink) -> DisconnectReason | None:
     return None if wire.ended is None else wire.ended[0]
 
 
-def count(wire: Wire, code: Code) -> int:
+def count(wire: PeerLink, code: Code) -> int:
     return sum(sent == code for sent in wire.codes())
 
 

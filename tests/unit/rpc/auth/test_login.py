@@ -17,7 +17,7 @@ from ophion.rpc.auth.login_throttle import FREE
 from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.tokens import TokenIssuer
 from ophion.rpc.transport.http.messages import Response
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from ophion.runtime.clock import ManualClock
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4, b"2a")).decode()
@@ -49,7 +49,7 @@ async def answered(login: Login, *attempts: tuple[bytes, str]) -> Sequence[Any]:
     waits: dict[int, asyncio.Future[Any]] = {}
     for place, attempt in enumerate(attempts):
         answers.append(reply := login.respond(*attempt))
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             waits[place] = asyncio.get_running_loop().create_future()
             reply.deliver = waits[place].set_result
     for place, done in waits.items():
@@ -140,7 +140,7 @@ def test_a_client_that_has_gone_leaves_the_line(tmp_path: Path, monkeypatch: pyt
         login = Login(users, TokenIssuer(), ManualClock())
         replies = [login.respond(wanted(f"guess{number}"), HERE) for number in range(5)]
         for reply in replies[:4]:
-            assert isinstance(reply, Pending)
+            assert isinstance(reply, PendingReply)
             reply.abandon()
         await answered(login, (wanted("last"), HERE))
         login.close()

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import pytest
 
 from ophion.rpc.auth.session import Session, UnauthenticatedSession
-from ophion.rpc.auth.tokens import Claims
+from ophion.rpc.auth.tokens import TokenClaims
 from ophion.rpc.transport.replies import Reply
 
-CLAIMS = Claims("ali", frozenset({"eth:*"}), 100.0)
+CLAIMS = TokenClaims("ali", frozenset({"eth:*"}), 100.0)
 
 
 def serve(body: bytes) -> Reply:

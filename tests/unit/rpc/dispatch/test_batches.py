@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.transport.replies import Pending
-from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams, opened
+from ophion.rpc.transport.replies import PendingReply
+from ophion.rpc.transport.streaming import StreamedAnswer, StreamedResult, StreamLimit, opened
 from ophion.runtime.principal import SUBJECT
 from ophion.runtime.thread_pools import ThreadLane
 from tests.unit.rpc.envelopes import ask, error, read, request, run
@@ -44,7 +44,7 @@ def test_a_batch_waits_for_its_slowest_member_and_keeps_its_order() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         body = json.dumps([request("eth_wait", id=1), request("eth_blockNumber", id=2)]).encode()
         reply = dispatch.handle(body)
-        assert isinstance(reply, Pending)
+        assert isinstance(reply, PendingReply)
         answer = asyncio.get_running_loop().create_future()
         reply.deliver = answer.set_result
         assert context.gate is not None
@@ -58,7 +58,7 @@ def test_a_batch_waits_for_its_slowest_member_and_keeps_its_order() -> None:
 def test_a_batch_of_many_waits_runs_some_at_a_time_and_finishes() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         reply = dispatch.handle(json.dumps([request("eth_wait", id=n) for n in range(40)]).encode())
-        assert isinstance(reply, Pending)
+        assert isinstance(reply, PendingReply)
         answer = asyncio.get_running_loop().create_future()
         reply.deliver = answer.set_result
         while not answer.done():
@@ -96,7 +96,7 @@ def test_requests_of_a_batch_run_as_the_client_in_every_time_slice() -> None:
             before = SUBJECT.set(name)
             reply = dispatch.handle(json.dumps([request("eth_blockNumber", name, id=n) for n in range(60)]).encode())
             SUBJECT.reset(before)
-            assert isinstance(reply, Pending)
+            assert isinstance(reply, PendingReply)
             answer = asyncio.get_running_loop().create_future()
             reply.deliver = answer.set_result
             answers.append(answer)
@@ -113,13 +113,13 @@ def test_batches_of_many_clients_wait_for_a_full_lane() -> None:
     """
 
     async def main(dispatch: Dispatcher, context: Context) -> None:
-        lane, gate, streams = ThreadLane("trace", 1, 8), threading.Event(), Streams(4)
+        lane, gate, streams = ThreadLane("trace", 1, 8), threading.Event(), StreamLimit(4)
 
         def traced() -> Pieces:
             gate.wait(30)
             return Pieces(b'"0x', b"1", b'"')
 
-        async def trace(params: Any, caller: Any) -> bytes | Streamed:
+        async def trace(params: Any, caller: Any) -> bytes | StreamedResult:
             return await opened(lane, streams, traced)
 
         bound = dispatch._table["eth_blockNumber"]
@@ -132,7 +132,7 @@ def test_batches_of_many_clients_wait_for_a_full_lane() -> None:
         answers = []
         for message in [body] * 10 + [json.dumps(request("debug_trace")).encode()]:
             reply = dispatch.handle(message)
-            assert isinstance(reply, Pending)
+            assert isinstance(reply, PendingReply)
             answer = asyncio.get_running_loop().create_future()
             reply.deliver = answer.set_result
             answers.append(answer)

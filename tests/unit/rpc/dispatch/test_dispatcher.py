@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ophion.errors import RpcError
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.schema.registry import BoundMethod
-from ophion.rpc.transport.replies import Answer, Pending
+from ophion.rpc.transport.replies import Answer, PendingReply
 from tests.unit.rpc.envelopes import ask, error, request, run
 from tests.unit.rpc.wire import Context
 
@@ -109,7 +109,7 @@ def test_a_panic_of_the_extension_is_an_internal_error_too(caplog: pytest.LogCap
 def test_a_panic_after_a_wait_is_answered() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         reply = dispatch.handle(b'{"id":1,"method":"eth_panicLater","params":[]}')
-        assert isinstance(reply, Pending)
+        assert isinstance(reply, PendingReply)
         answers: list[Any] = []
         reply.deliver = answers.append
         for _ in range(20):
@@ -166,7 +166,7 @@ def test_nothing_of_a_request_that_failed_is_kept_until_garbage_is_collected(wai
         loop = asyncio.get_running_loop()
         dispatch = Dispatcher({"eth_fail": BoundMethod(invoke, bytes, True, "eth_fail")}, loop)
         reply: Any = dispatch.handle(b'{"id":1,"method":"eth_fail","params":[]}')
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             answered: asyncio.Future[Any] = loop.create_future()
             reply.deliver = answered.set_result
             reply = await answered
@@ -198,7 +198,7 @@ def test_a_coroutine_that_does_not_wait_is_finished_at_once() -> None:
 def test_a_coroutine_that_waits_is_answered_later() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         reply = dispatch.handle(b'{"id":1,"method":"eth_wait","params":[]}')
-        assert isinstance(reply, Pending)
+        assert isinstance(reply, PendingReply)
         answers: list[Any] = []
         reply.deliver = answers.append
         assert context.gate is not None
@@ -213,7 +213,7 @@ def test_a_coroutine_that_waits_is_answered_later() -> None:
 def test_an_abandoned_wait_is_cancelled_and_not_answered() -> None:
     async def main(dispatch: Dispatcher, context: Context) -> None:
         reply = dispatch.handle(b'{"id":1,"method":"eth_wait","params":[]}')
-        assert isinstance(reply, Pending)
+        assert isinstance(reply, PendingReply)
         answers: list[Any] = []
         reply.deliver = answers.append
         await asyncio.sleep(0)
@@ -272,7 +272,7 @@ def test_a_transaction_that_is_sent_takes_the_same_way_as_any_request() -> None:
 
     async def answer(dispatch: Dispatcher, body: str) -> bytes:
         reply = dispatch.handle(body.encode())
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             reply.deliver = found.set_result
             reply = await found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ophion.rpc.dispatch.dispatcher import Dispatcher
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from tests.unit.rpc.envelopes import ask, error, request, run
 from tests.unit.rpc.wire import Context
 
@@ -40,7 +40,7 @@ def test_numbers_beyond_64_bits_are_returned_too(written: bytes, filler: bytes) 
 
     async def reply_to(dispatch: Dispatcher, body: bytes) -> bytes:
         reply = dispatch.handle(body)
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             settled = asyncio.get_running_loop().create_future()
             reply.deliver = settled.set_result
             reply = await settled

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ophion.node.interface_options import AccessConfig
 from ophion.rpc.schema import render
 from ophion.rpc.services.context import RpcLimits
-from ophion.rpc.transport.replies import Pending
+from ophion.rpc.transport.replies import PendingReply
 from ophion.testing.node_core import DEV_CONFIG
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import REVERTING, deploying
@@ -145,7 +145,7 @@ def test_where_blocks_come_at_once_a_receipt_is_waited_for(dev: Interface) -> No
         reply = dev.dispatcher.handle(
             b'{"id":1,"method":"eth_getTransactionReceipt","params":["0x%b"]}' % sent.hex().encode()
         )
-        if isinstance(reply, Pending):
+        if isinstance(reply, PendingReply):
             answer = asyncio.get_running_loop().create_future()
             reply.deliver = answer.set_result
             reply = await asyncio.wait_for(answer, 10)

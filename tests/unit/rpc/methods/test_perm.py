@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
-from ophion.chain.importer import Outcome
+from ophion.chain.importer import ImportOutcome
 from ophion.permissions.options import PermissionConfig
 from ophion.primitives.enode import Enode
 from ophion.runtime.thread_pools import InlineLane
@@ -223,7 +223,7 @@ def test_importing_blocks_made_by_others_is_not_checked_against_the_file(node: I
     node.node.clock.advance(10)
     block = decode_block(raw, node.node.chain.engine)
     imported = node.run(node.node.core.importer.import_block(block))
-    assert imported.outcome is Outcome.HEAD
+    assert imported.outcome is ImportOutcome.HEAD
 
 
 # --- nodes ----------------------------------------------------------------------------------------

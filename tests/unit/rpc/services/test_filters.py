@@ -14,7 +14,7 @@ from ophion.pool.events import Added, Dropped, DropReason
 from ophion.pool.queue import PooledTransaction
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import EMPTY_BLOOM, EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT, ZERO_ADDRESS, ZERO_HASH, ZERO_NONCE
-from ophion.rpc.services.filters import MAX_FILTERS, ChainChange, FilterKind, Filters, Journal, LogChanges
+from ophion.rpc.services.filters import MAX_FILTERS, ChainChange, EventJournal, FilterKind, Filters, LogChanges
 from ophion.rpc.services.log_query import LogQuery
 from ophion.runtime.clock import ManualClock
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
@@ -206,7 +206,7 @@ def test_filters_in_use_are_not_evicted() -> None:
 
 
 def test_a_journal_is_bounded_and_its_positions_stay_right() -> None:
-    journal: Journal[int] = Journal(3)
+    journal: EventJournal[int] = EventJournal(3)
     for number in range(5):
         journal.append(number)
     assert (len(journal), journal.end) == (3, 5)

@@ -12,7 +12,7 @@ from ophion.errors import RpcError
 from ophion.pool.events import Origin
 from ophion.rpc.services import pool_listing
 from ophion.rpc.services.pool_listing import PoolListing, listed, rendered
-from ophion.rpc.transport.streaming import Streamed, Streams, whole_of
+from ophion.rpc.transport.streaming import StreamedResult, StreamLimit, whole_of
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface
 
@@ -36,7 +36,7 @@ def test_many_leave_in_pieces_that_make_one_array(dev: Interface, monkeypatch: p
     monkeypatch.setattr(pool_listing, "_PIECE", 4000)
     items = waiting(dev, 100)
     found = dev.run(listed(dev.context, items))
-    assert isinstance(found, Streamed)
+    assert isinstance(found, StreamedResult)
     assert [one["hash"] for one in json.loads(dev.run(whole_of(found)))] == ["0x" + item.hash.hex() for item in items]
     assert dev.context.streams.open == 0
     assert len(dev.ask("eth_pendingTransactions")) == len(dev.ask("txpool_besuPendingTransactions")) == 100
@@ -60,7 +60,7 @@ def test_what_has_left_the_pool_is_left_out_and_not_kept(dev: Interface, monkeyp
 def test_other_forms_are_refused_when_they_would_be_too_long(dev: Interface) -> None:
     items = waiting(dev, 3, 50_000)
     assert dev.run(rendered(dev.context, items, lambda: len(items))) == 3
-    small = replace(dev.context, streams=Streams(max_bytes=100_000))
+    small = replace(dev.context, streams=StreamLimit(max_bytes=100_000))
     with pytest.raises(RpcError, match="maximum RPC response size"):
         dev.run(rendered(small, items, lambda: len(items)))
     assert list(dev.ask("txpool_content")["queued"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.errors import RpcError
-from ophion.rpc.services.tracing import Nothing, decode_trace_options, traced_block, transaction_at
+from ophion.rpc.services.tracing import NotTraceable, decode_trace_options, traced_block, transaction_at
 from tests.unit.rpc.interface import Interface
 
 
@@ -35,7 +35,7 @@ def test_options_that_make_no_sense_are_refused(options: object) -> None:
 
 def test_genesis_and_unknown_blocks_cannot_be_traced(sample: Interface) -> None:
     for header in (None, sample.context.queries.chain.canonical(0)):
-        with pytest.raises(Nothing):
+        with pytest.raises(NotTraceable):
             traced_block(sample.context, header)
-    with pytest.raises(Nothing):
+    with pytest.raises(NotTraceable):
         transaction_at(sample.context, bytes(32))

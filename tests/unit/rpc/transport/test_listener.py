@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from ophion.rpc.transport import listener
-from ophion.rpc.transport.listener import Closing, Listener
+from ophion.rpc.transport.listener import ClosableApplication, Listener
 
 CONNECTIONS = 1000
 
@@ -36,7 +36,7 @@ class SlotHolder:
 class Service(Listener[SlotHolder]):
     """A listening service without clients."""
 
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Closing, Callable[[], asyncio.BaseProtocol]]:
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[ClosableApplication, Callable[[], asyncio.BaseProtocol]]:
         raise AssertionError("nobody comes")
 
 

@@ -7,8 +7,8 @@ import json
 
 from ophion.errors import RpcError
 from ophion.rpc.errors import failure
-from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
-from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
+from ophion.rpc.transport.replies import Answer, Complete, PendingReply, whole
+from ophion.rpc.transport.streaming import StreamedAnswer, StreamedResult, StreamLimit
 from ophion.runtime.thread_pools import InlineLane
 
 
@@ -30,7 +30,7 @@ class Rest:
 
 def put_together(*pieces: bytes | Exception, most: int = 100) -> Complete:
     async def main() -> Complete:
-        streamed = Streamed(b"[1", Rest(*pieces), InlineLane("trace"), Streams(max_bytes=most))
+        streamed = StreamedResult(b"[1", Rest(*pieces), InlineLane("trace"), StreamLimit(max_bytes=most))
         pending = whole(StreamedAnswer(b"7", b'{"id":7,"result":', streamed, b"}"))
         done: asyncio.Future[Complete] = asyncio.get_running_loop().create_future()
         pending.deliver = done.set_result
@@ -45,7 +45,7 @@ def test_parts_are_joined_in_order() -> None:
 
 def test_a_reply_is_handed_over_once() -> None:
     replies: list[object] = []
-    pending = Pending(lambda: replies.append("given up"))
+    pending = PendingReply(lambda: replies.append("given up"))
     pending.deliver, pending.forget = replies.append, lambda over: replies.append("over")
     pending.resolve(b"1")
     pending.resolve(b"2")
@@ -54,7 +54,7 @@ def test_a_reply_is_handed_over_once() -> None:
 
 def test_what_was_given_up_is_not_handed_over() -> None:
     replies: list[object] = []
-    pending = Pending(lambda: replies.append("given up"))
+    pending = PendingReply(lambda: replies.append("given up"))
     pending.deliver = replies.append
     pending.abandon()
     pending.resolve(b"1")

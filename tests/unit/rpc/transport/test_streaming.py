@@ -11,12 +11,12 @@ import pytest
 
 from ophion.errors import OphionError, RpcError
 from ophion.rpc.dispatch.batches import Batch
-from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.replies import PendingReply, Reply
 from ophion.rpc.transport.streaming import (
-    Pump,
-    Streamed,
+    AnswerWriter,
     StreamedAnswer,
-    Streams,
+    StreamedResult,
+    StreamLimit,
     chunk,
     collected,
     fragments,
@@ -68,16 +68,16 @@ def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(story())
 
 
-def answer(source: Pieces, streams: Streams | None = None) -> StreamedAnswer:
-    return StreamedAnswer(b"1", b'{"result":', Streamed(b"[1", source, LANE, streams or Streams()), b"}")
+def answer(source: Pieces, streams: StreamLimit | None = None) -> StreamedAnswer:
+    return StreamedAnswer(b"1", b'{"result":', StreamedResult(b"[1", source, LANE, streams or StreamLimit()), b"}")
 
 
 def test_a_short_result_is_plain_bytes_and_a_long_one_is_a_stream() -> None:
     async def story() -> None:
-        assert await opened(LANE, Streams(), lambda: Pieces(b"[]")) == b"[]"
-        assert await opened(LANE, Streams(), Pieces) == b""
-        long = await opened(LANE, Streams(), lambda: Pieces(b"[1", b",2", b"]"))
-        assert isinstance(long, Streamed)
+        assert await opened(LANE, StreamLimit(), lambda: Pieces(b"[]")) == b"[]"
+        assert await opened(LANE, StreamLimit(), Pieces) == b""
+        long = await opened(LANE, StreamLimit(), lambda: Pieces(b"[1", b",2", b"]"))
+        assert isinstance(long, StreamedResult)
         assert await whole_of(long) == b"[1,2]"
 
     run(story)
@@ -86,7 +86,7 @@ def test_a_short_result_is_plain_bytes_and_a_long_one_is_a_stream() -> None:
 def test_an_error_before_the_first_piece_is_an_error_of_the_request() -> None:
     async def story() -> None:
         with pytest.raises(OphionError):
-            await opened(LANE, Streams(), lambda: Pieces(OphionError("no")))
+            await opened(LANE, StreamLimit(), lambda: Pieces(OphionError("no")))
 
     run(story)
 
@@ -95,7 +95,7 @@ def test_the_pieces_leave_as_chunks_of_http() -> None:
     async def story() -> None:
         wire, done = Wire(), asyncio.Event()
         source = Pieces(b",2]")
-        Pump(wire, answer(source), chunk, done.set)
+        AnswerWriter(wire, answer(source), chunk, done.set)
         await asyncio.wait_for(done.wait(), 1)
         assert wire.written == [b'c\r\n{"result":[1\r\n', b"3\r\n,2]\r\n", b"1\r\n}\r\n0\r\n\r\n"]
         assert source.is_closed
@@ -117,7 +117,7 @@ def test_the_pieces_leave_as_fragments_of_one_message() -> None:
 def test_nothing_is_asked_for_while_the_socket_is_full() -> None:
     async def story() -> None:
         wire, done = Wire(), asyncio.Event()
-        pump = Pump(wire, answer(Pieces(b",2]")), chunk, done.set)
+        pump = AnswerWriter(wire, answer(Pieces(b",2]")), chunk, done.set)
         pump.pause()
         await asyncio.sleep(0.01)
         assert len(wire.written) == 1
@@ -131,7 +131,7 @@ def test_nothing_is_asked_for_while_the_socket_is_full() -> None:
 def test_an_error_in_the_middle_cuts_the_connection_off() -> None:
     async def story() -> None:
         wire, source = Wire(), Pieces(OphionError("late"))
-        Pump(wire, answer(source), chunk, lambda: None)
+        AnswerWriter(wire, answer(source), chunk, lambda: None)
         await asyncio.sleep(0.01)
         assert wire.is_aborted
         assert source.is_closed
@@ -141,8 +141,8 @@ def test_an_error_in_the_middle_cuts_the_connection_off() -> None:
 
 def test_the_work_stops_when_the_client_is_gone() -> None:
     async def story() -> None:
-        source, streams = Pieces(b",2]"), Streams()
-        pump = Pump(Wire(), answer(source, streams), chunk, lambda: None)
+        source, streams = Pieces(b",2]"), StreamLimit()
+        pump = AnswerWriter(Wire(), answer(source, streams), chunk, lambda: None)
         assert streams.open == 1
         pump.abandon()
         assert source.is_closed
@@ -152,10 +152,10 @@ def test_the_work_stops_when_the_client_is_gone() -> None:
 
 
 def test_so_many_streams_and_no_more() -> None:
-    streams = Streams(1)
-    first = Streamed(b"", Pieces(), LANE, streams)
+    streams = StreamLimit(1)
+    first = StreamedResult(b"", Pieces(), LANE, streams)
     with pytest.raises(RpcError, match="Number of traces"):
-        Streamed(b"", Pieces(), LANE, streams)
+        StreamedResult(b"", Pieces(), LANE, streams)
     first.close()
     first.close()
     assert streams.open == 0
@@ -163,13 +163,13 @@ def test_so_many_streams_and_no_more() -> None:
 
 def test_what_cannot_be_streamed_is_put_together_up_to_a_limit() -> None:
     async def story() -> None:
-        assert await collected(answer(Pieces(b",2]"), Streams(max_bytes=5))) == b'{"result":[1,2]}'
+        assert await collected(answer(Pieces(b",2]"), StreamLimit(max_bytes=5))) == b'{"result":[1,2]}'
         with pytest.raises(RpcError, match="maximum RPC response size"):
-            await collected(answer(Pieces(b",2]"), Streams(max_bytes=4)))
+            await collected(answer(Pieces(b",2]"), StreamLimit(max_bytes=4)))
         memory_changed: list[int] = []
         assert await collected(answer(Pieces(b",2", b",3]")), 7, memory_changed.append) == b'{"result":[1,2,3]}'
         assert memory_changed == [4, 7]
-        streams = Streams()
+        streams = StreamLimit()
         with pytest.raises(RpcError, match="maximum RPC response size"):
             await collected(answer(Pieces(b",2", b",3]"), streams), 6)
         assert streams.open == 0
@@ -205,7 +205,7 @@ def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit(
             begun.append(self._number)
             return super().next()
 
-    streams = Streams()
+    streams = StreamLimit()
 
     async def story() -> None:
         def request(position: int) -> Reply:
@@ -213,7 +213,7 @@ def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit(
 
         batch = Batch(request, lambda position: b"%d" % position, 8, FairScheduler(), 400)
         reply = batch.start()
-        assert isinstance(reply, Pending)
+        assert isinstance(reply, PendingReply)
         weights: list[int] = []
         reply.memory_changed = lambda: weights.append(reply.weight)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -228,12 +228,12 @@ def test_members_of_a_batch_are_put_together_one_at_a_time_and_within_its_limit(
 
 
 def test_what_waits_in_a_batch_is_closed_with_it() -> None:
-    streams = Streams()
+    streams = StreamLimit()
 
     async def story() -> None:
         batch = Batch(lambda position: answer(Pieces(b"]"), streams), lambda position: b"1", 5, FairScheduler(), 400)
         reply = batch.start()
-        assert isinstance(reply, Pending)
+        assert isinstance(reply, PendingReply)
         assert streams.open == 5
         reply.abandon()
         await asyncio.sleep(0)

@@ -14,9 +14,9 @@ from msgspec import field
 
 from ophion.errors import ConfigError
 from ophion.runtime.options import (
-    Given,
-    Loaded,
+    LoadedConfig,
     Options,
+    OptionTexts,
     between,
     hex_bytes,
     load,
@@ -94,8 +94,8 @@ FLAGS = {flag: spec for spec in SPECS for flag in spec.declaration.flags}
 
 def parse(
     argv: Sequence[str] = (), environ: Mapping[str, str] | None = None, file: Path | None = None
-) -> Loaded[Everything]:
-    found: list[Given] = []
+) -> LoadedConfig[Everything]:
+    found: list[OptionTexts] = []
     problems: list[str] = []
     rest = deque(argv)
     while rest:

@@ -6,7 +6,7 @@ import pytest
 
 from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fake_crypto import has_other_body, stand_in_address, stand_in_seal_author
@@ -105,7 +105,7 @@ def test_other_digests_are_those_of_no_block() -> None:
 
 @pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=lambda rules: rules.name)
 @pytest.mark.parametrize("kind", Misconduct)
-def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: Rules, kind: Misconduct) -> None:
+def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: ProtocolRules, kind: Misconduct) -> None:
     """With one Byzantine validator of four, a network with large blocks makes more than half as many blocks as an
     honest network.
     """
@@ -121,7 +121,7 @@ def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: Rules, kind
 
 
 @pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=lambda rules: rules.name)
-def test_replayed_messages_are_not_taken_for_a_second_node(rules: Rules) -> None:
+def test_replayed_messages_are_not_taken_for_a_second_node(rules: ProtocolRules) -> None:
     world = SimulatedNetwork(NetworkSettings(rules, 4), 11, {2: (Misconduct.REPLAY,)})
     world.start()
     world.run(20.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.protocol import Rules
+from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.qbft import Qbft
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.network import SimulatedNetwork
@@ -14,7 +14,7 @@ both = pytest.mark.parametrize("rules", [Ibft2(), Qbft()], ids=["ibft2", "qbft"]
 
 
 @both
-def test_votes_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules) -> None:
+def test_votes_are_stored_before_the_member_dies_of_the_next_effect(rules: ProtocolRules) -> None:
     """A node dies after any number of effects.
 
     The checker verifies that stored votes cover all messages that the node had sent.
@@ -31,7 +31,7 @@ def test_votes_are_stored_before_the_member_dies_of_the_next_effect(rules: Rules
 
 
 @both
-def test_slow_work_delays_blocks_and_breaks_nothing(rules: Rules) -> None:
+def test_slow_work_delays_blocks_and_breaks_nothing(rules: ProtocolRules) -> None:
     world = SimulatedNetwork(NetworkSettings(rules, 4), 3)
     world.driver.slow_work_s = 0.4
     world.start()
@@ -41,7 +41,7 @@ def test_slow_work_delays_blocks_and_breaks_nothing(rules: Rules) -> None:
 
 
 @both
-def test_a_block_that_does_not_fit_is_not_put_on_the_chain(rules: Rules) -> None:
+def test_a_block_that_does_not_fit_is_not_put_on_the_chain(rules: ProtocolRules) -> None:
     world = SimulatedNetwork(NetworkSettings(rules, 4), 3)
     world.start()
     world.run(5.0)

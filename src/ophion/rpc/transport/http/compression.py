@@ -45,7 +45,7 @@ def is_encoded(response: Response) -> bool:
     return b"content-encoding:" in response.headers.lower()
 
 
-class Made:
+class EnvelopedSource:
     """A streamed answer as input of the compression: the pieces of the answer, inside their JSON-RPC envelope."""
 
     def __init__(self, answer: StreamedAnswer) -> None:
@@ -65,7 +65,7 @@ class Made:
         self._body.close()
 
 
-class Source(Protocol):
+class PieceSource(Protocol):
     """Source of the pieces to compress."""
 
     async def next(self) -> bytes | None: ...
@@ -77,9 +77,9 @@ class Compressed:
 
     first = b""
     weight = 0
-    """Always 0, because the source counts its own memory (`Whole`)."""
+    """Always 0, because the source counts its own memory (`ReplyPieces`)."""
 
-    def __init__(self, source: Source, lane: Lane) -> None:
+    def __init__(self, source: PieceSource, lane: Lane) -> None:
         self._source = source
         self._lane = lane
         self._gzip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)

@@ -30,11 +30,11 @@ from ophion.rpc.transport.http.messages import (
 )
 from ophion.rpc.transport.http.policy import HttpPolicy, Result, Session
 from ophion.rpc.transport.http.reader import RequestForwarder, RequestReader
-from ophion.rpc.transport.http.response_queue import MAX_PIPELINED, WEIGHT_OF_A_BYTE, Answers, DirectReply
+from ophion.rpc.transport.http.response_queue import MAX_PIPELINED, WEIGHT_OF_A_BYTE, DirectReply, ResponseQueue
 from ophion.rpc.transport.http.state import ClientActivity, HttpState
 from ophion.rpc.transport.remote_end import address_of, has_gone, is_encrypted
-from ophion.rpc.transport.replies import Pending
-from ophion.runtime.fair_scheduler import Share
+from ophion.rpc.transport.replies import PendingReply
+from ophion.runtime.fair_scheduler import LoopShare
 from ophion.runtime.memory_budget import WORTH_NOTING
 
 READY: Final = HttpState.READY
@@ -77,14 +77,14 @@ class HttpConnection(asyncio.Protocol):
         self.heads = HeadMatcher(policy.heads)
         self.activity = ClientActivity()
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.answers: Answers = cast(Answers, None)
+        self.answers: ResponseQueue = cast(ResponseQueue, None)
         self._reader: RequestReader | None = None
         self._rest = b""
         """Bytes that have arrived and wait to be parsed."""
         self._lone_head = b""
         """A received request head whose body is missing: a known head (AWAITING_BODY), or a new head to store later."""
         self._is_scheduled = False
-        self._share = Share()
+        self._share = LoopShare()
         self._graceful_close: GracefulClose | None = None
         self.is_paused = False
         """Whether the send buffer is full, so that nothing more is written."""
@@ -98,7 +98,7 @@ class HttpConnection(asyncio.Protocol):
         self.transport.set_write_buffer_limits(_UNSENT_BYTES)
         scheduler = self.scheduler if is_encrypted(transport) else None
         max_open = MAX_PIPELINED if self._forwarder is None else self._forwarder.max_open
-        self.answers = Answers(
+        self.answers = ResponseQueue(
             self.transport, self._policy.shared.lane, self._settle, self._report_memory, scheduler, max_open
         )
         if not self._policy.opened(self):
@@ -385,7 +385,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.write(json_head(len(reply)) + reply)
             return
         self.answers.add(reply, size=size, takes_gzip=accepts_gzip)
-        if isinstance(reply, Pending) and size < _LIGHT_BYTES and not reply.weight:
+        if isinstance(reply, PendingReply) and size < _LIGHT_BYTES and not reply.weight:
             if self.state is READY:
                 self.state = OPEN  # a small request is pending: its answer is sent later
         else:

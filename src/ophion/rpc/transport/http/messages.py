@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-from ophion.rpc.transport.streaming import Shape
+from ophion.rpc.transport.streaming import ResponseHead
 from ophion.runtime.chunked_body import Piece
 
 JSON: Final = b"application/json"
@@ -103,7 +103,7 @@ def response_head(response: Response, extra: bytes, keep_alive: bool, is_old: bo
     return lines + response.headers + extra + b"\r\n"
 
 
-def chunked_head(extra: bytes, keep_alive: bool, shape: Shape | None = None) -> bytes:
+def chunked_head(extra: bytes, keep_alive: bool, shape: ResponseHead | None = None) -> bytes:
     """Return the head of a chunked answer. Without a shape, the answer is JSON."""
     shape = shape or _JSON_SHAPE
     ending = b"" if keep_alive else b"Connection: close\r\n"
@@ -120,7 +120,7 @@ def _rare_reason(status: int) -> bytes:
     return HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"Unknown"
 
 
-def _first_lines(shape: Shape) -> bytes:
+def _first_lines(shape: ResponseHead) -> bytes:
     lines = b"HTTP/1.1 %d %b\r\n" % (shape.status, shape.reason or _reason(shape.status))
     return lines if shape.content_type is None else lines + b"Content-Type: %b\r\n" % shape.content_type
 

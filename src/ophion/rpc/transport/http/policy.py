@@ -12,10 +12,10 @@ from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.origins import OriginList
-from ophion.rpc.transport.replies import Answer, Pending, Reply
+from ophion.rpc.transport.replies import Answer, PendingReply, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 
-Result: TypeAlias = Reply | Response | Pending[Response]
+Result: TypeAlias = Reply | Response | PendingReply[Response]
 """Result of an application: a JSON reply (now or later) or an HTTP response."""
 
 
@@ -98,7 +98,7 @@ class SessionUser(Protocol):
         """Close the connection, because the token is no longer valid."""
 
 
-class Guard(Protocol):
+class TokenGuard(Protocol):
     """Checks tokens. Selects the session of an API call by its `Authorization` header."""
 
     @property
@@ -119,7 +119,7 @@ class HttpPolicy(Struct, frozen=True):
     opened: Callable[[Any], bool]
     """Called with a new connection. Returning False refuses the connection."""
     closed: Callable[[Any], None]
-    guard: Guard | None = None
+    guard: TokenGuard | None = None
     """Checks tokens; None if no token is required."""
     shared: SharedResources = field(default_factory=SharedResources)
     open_session: OpenSession | None = None

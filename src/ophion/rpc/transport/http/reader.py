@@ -40,7 +40,7 @@ _SMALL_PIECE_BYTES: Final = 512
 _BODY_PIECE_BYTES: Final = 64 * 1024
 
 
-class Reading(Protocol):
+class ReaderConnection(Protocol):
     """The connection for which a reader parses requests, as the reader uses it."""
 
     is_ending: bool
@@ -62,9 +62,9 @@ class Reading(Protocol):
 class RequestReader:
     """Reads one request after the other. httptools calls its `on_...` methods."""
 
-    def __init__(self, policy: HttpPolicy, connection: Reading) -> None:
+    def __init__(self, policy: HttpPolicy, connection: ReaderConnection) -> None:
         self._policy = policy
-        self._connection: Reading | None = connection
+        self._connection: ReaderConnection | None = connection
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
         self.on_message_begin()
         self.in_message = self._in_head = False
@@ -261,7 +261,7 @@ class RequestReader:
         self._target = path if path[:1] == b"/" else b"/" + path
         return self._policy.hosts.allows(host)
 
-    def _refuse_head(self, connection: Reading) -> None:
+    def _refuse_head(self, connection: ReaderConnection) -> None:
         connection.end_with(Response(431))
         self._release_head()
 

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
-from ophion.rpc.transport.http.compression import WORTH_BYTES, Compressed, Made, is_encoded
+from ophion.rpc.transport.http.compression import WORTH_BYTES, Compressed, EnvelopedSource, is_encoded
 from ophion.rpc.transport.http.messages import (
     GZIP,
     JSON,
@@ -24,9 +24,9 @@ from ophion.rpc.transport.http.messages import (
     response_head,
 )
 from ophion.rpc.transport.http.policy import Result
-from ophion.rpc.transport.replies import Answer, Complete, Pending, whole
-from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, as_it_is, chunk
-from ophion.runtime.chunked_body import PORTION_BYTES, Piece, Portions, Whole
+from ophion.rpc.transport.replies import Answer, Complete, PendingReply, whole
+from ophion.rpc.transport.streaming import AnswerWriter, BareAnswer, PieceStream, StreamedAnswer, as_it_is, chunk
+from ophion.runtime.chunked_body import PORTION_BYTES, EncryptedReplyPieces, Piece, ReplyPieces
 from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.thread_pools import Lane
 
@@ -34,7 +34,7 @@ MAX_PIPELINED: Final = 32
 _MAX_PIPELINED_BYTES: Final = 64 * 1024
 """Maximum bytes of open requests and queued answers of one connection. Above this limit, requests run one by one."""
 WEIGHT_OF_A_BYTE: Final = 8
-"""Estimated memory of an open request per byte of its text, if `Pending.weight` is not set."""
+"""Estimated memory of an open request per byte of its text, if `PendingReply.weight` is not set."""
 
 
 class _Slot(Struct, eq=False):
@@ -45,12 +45,12 @@ class _Slot(Struct, eq=False):
     extra: bytes
     size: int = 0
     takes_gzip: bool = False
-    pending: Pending[Complete] | Pending[Response] | None = None
+    pending: PendingReply[Complete] | PendingReply[Response] | None = None
     parts: tuple[Piece, ...] | None = None
-    stream: Flow | None = None
+    stream: PieceStream | None = None
     frame: Callable[[bytes, bool], tuple[bytes, ...]] = chunk
     """Encodes the pieces of the streamed answer: as HTTP chunks, or without framing."""
-    kept: Whole | None = None
+    kept: ReplyPieces | None = None
     """The part of a complete answer that is not compressed yet."""
     is_bare: bool = False
     """Whether only the response head is sent, because the request is a `HEAD`."""
@@ -81,7 +81,7 @@ class _Slot(Struct, eq=False):
         elif type(result) is StreamedAnswer:
             # do not compress an answer with a `shape`: it comes from another server, which has encoded it already
             if self.takes_gzip and result.shape is None:
-                self._compress(Response(200, (), JSON), Made(result), lane)
+                self._compress(Response(200, (), JSON), EnvelopedSource(result), lane)
                 return
             self.stream = result
             self.parts = (chunked_head(self.extra, self.keep_alive, result.shape),)
@@ -90,7 +90,7 @@ class _Slot(Struct, eq=False):
             answer = cast(Answer, result)
             response = Response(answer.status, answer.parts, JSON)
         if self.takes_gzip and sum(map(len, response.body)) >= WORTH_BYTES and not is_encoded(response):
-            self.kept = Whole(response.body)
+            self.kept = ReplyPieces(response.body)
             self._compress(response, self.kept, lane)
         else:
             body = () if self.is_bare else response.body
@@ -100,25 +100,25 @@ class _Slot(Struct, eq=False):
         """Send a long answer in parts, one part in each time slice."""
         parts = self.parts or ()
         if self.stream is None and sum(map(len, parts)) > PORTION_BYTES:
-            self.stream, self.frame, self.parts = Bare(Portions(parts, scheduler)), as_it_is, ()
+            self.stream, self.frame, self.parts = BareAnswer(EncryptedReplyPieces(parts, scheduler)), as_it_is, ()
 
-    def _compress(self, response: Response, source: Made | Whole, lane: Lane) -> None:
-        self.stream = Bare(Compressed(source, lane))
+    def _compress(self, response: Response, source: EnvelopedSource | ReplyPieces, lane: Lane) -> None:
+        self.stream = BareAnswer(Compressed(source, lane))
         self.parts = (chunked_head(GZIP + self.extra, self.keep_alive, response),)
 
 
 class DirectReply(Protocol):
     """An answer of another server that is copied to the client unchanged (gateway/fast_path.py)."""
 
-    def as_pending(self) -> Pending[Any]:
-        """Deliver the answer to a `Pending` instead of the client."""
+    def as_pending(self) -> PendingReply[Any]:
+        """Deliver the answer to a `PendingReply` instead of the client."""
 
 
 def _do_nothing() -> None:
     """Default callback: do nothing."""
 
 
-class Answers:
+class ResponseQueue:
     """The open answers of one client. Calls `settle` when an answer is complete or sent."""
 
     __slots__ = (
@@ -161,7 +161,7 @@ class Answers:
         self._direct: DirectReply | None = None
         """The only open request, while another server answers it directly. The queue is then empty."""
         self._direct_bytes = 0
-        self._pump: Pump | None = None
+        self._pump: AnswerWriter | None = None
         self._is_paused = False
         self._is_flush_scheduled = False
         """Whether `flush` is scheduled for the next loop iteration."""
@@ -215,7 +215,7 @@ class Answers:
             self.queue_direct()
         if type(result) is StreamedAnswer and is_old:
             result = whole(result)
-        if isinstance(result, Pending):
+        if isinstance(result, PendingReply):
             slot = _Slot(keep_alive, is_old, extra, size, takes_gzip, result, is_bare=is_bare)
             result.deliver = partial(self._receive, slot)
             result.memory_changed = self._memory_changed
@@ -276,7 +276,7 @@ class Answers:
                 self._transport.writelines(out)
             self._out = []
         if stream is not None:
-            self._pump = Pump(self._transport, stream, queue[0].frame, self._streamed, self._is_paused)
+            self._pump = AnswerWriter(self._transport, stream, queue[0].frame, self._streamed, self._is_paused)
         return bool(out)
 
     def pause(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.http.connection import HttpConnection
 from ophion.rpc.transport.http.fast_path import PlainHeads
-from ophion.rpc.transport.http.policy import Application, Guard, HttpLimits, HttpPolicy
+from ophion.rpc.transport.http.policy import Application, HttpLimits, HttpPolicy, TokenGuard
 from ophion.rpc.transport.listener import Listener
 from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.shared_resources import SharedResources
@@ -44,7 +44,7 @@ class HttpService(Listener[HttpConnection]):
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
         application = self._application(loop)
         # only applications that require tokens have a guard
-        guard: Guard | None = getattr(application, "token_guard", None)
+        guard: TokenGuard | None = getattr(application, "token_guard", None)
         policy = HttpPolicy(
             application,
             self._hosts,

@@ -27,14 +27,14 @@ from ophion.rpc.transport.http.messages import TEXT, Response, response_head
 from ophion.rpc.transport.http.policy import Application, HttpLimits, HttpPolicy
 from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.remote_end import address_of, is_encrypted
-from ophion.rpc.transport.replies import Complete, Pending
+from ophion.rpc.transport.replies import Complete, PendingReply
 from ophion.rpc.transport.slow_reader import SlowReaderCheck
-from ophion.rpc.transport.streaming import Bare, Flow, Pump, StreamedAnswer, fragments
-from ophion.rpc.transport.websocket.framing import PING, Closing, closing, pong, text_head
+from ophion.rpc.transport.streaming import AnswerWriter, BareAnswer, PieceStream, StreamedAnswer, fragments
+from ophion.rpc.transport.websocket.framing import PING, CloseCode, closing, pong, text_head
 from ophion.rpc.transport.websocket.handshake import MAX_BYTES, Handshake
 from ophion.rpc.transport.websocket.policy import ConnectionSession, WebSocketPolicy
-from ophion.runtime.chunked_body import PORTION_BYTES, Portions
-from ophion.runtime.fair_scheduler import Share
+from ophion.runtime.chunked_body import PORTION_BYTES, EncryptedReplyPieces
+from ophion.runtime.fair_scheduler import LoopShare
 
 logger = logging.getLogger(__name__)
 
@@ -77,15 +77,15 @@ class WebSocketConnection(asyncio.Protocol):
         self._rest = b""
         """Frame bytes that wait for a time slice."""
         self._is_scheduled = False
-        self._share = Share()
+        self._share = LoopShare()
         self._is_encrypted = False
         self._is_open = False
         self._is_closed = False
         self._is_paused = False
         self._is_reading = True
         self._controls = 0
-        self._requests: dict[Pending[Complete], int] = {}
-        self._pump: Pump | None = None
+        self._requests: dict[PendingReply[Complete], int] = {}
+        self._pump: AnswerWriter | None = None
         self._behind: deque[Complete] = deque()
         self._behind_bytes = 0
         """Size of the messages queued behind a streamed answer. Stored as a sum, because each notification reads this
@@ -228,7 +228,7 @@ class WebSocketConnection(asyncio.Protocol):
         if self._transport.get_write_buffer_size() or not self._is_open:
             self._transport.abort()  # abort the connection, because a slow reader would keep it open
         else:
-            self.close(Closing.TRY_AGAIN_LATER)
+            self.close(CloseCode.TRY_AGAIN_LATER)
 
     def cut_off(self) -> None:
         """Free the memory of this connection, because all clients together exceed the memory budget."""
@@ -237,9 +237,9 @@ class WebSocketConnection(asyncio.Protocol):
 
     def session_ended(self) -> None:
         """Close the connection, because its token is no longer valid."""
-        self.close(Closing.POLICY, "Token expired")
+        self.close(CloseCode.POLICY, "Token expired")
 
-    def close(self, code: int = Closing.GOING_AWAY, reason: str = "") -> None:
+    def close(self, code: int = CloseCode.GOING_AWAY, reason: str = "") -> None:
         """Close the connection with a close frame."""
         if self._is_open:
             self._transport.write(closing(code, reason))
@@ -365,7 +365,7 @@ class WebSocketConnection(asyncio.Protocol):
             if fault is not None:
                 self._end_with(fault)
             elif self._controls > _MAX_CONTROLS:
-                self._end_with(Closing.POLICY, "Too many control frames")
+                self._end_with(CloseCode.POLICY, "Too many control frames")
             if self._has_ended() or perf_counter() - begun > self._scheduler.slice_s:
                 break
         self._rest = b"" if self._has_ended() else data[position:]
@@ -390,7 +390,7 @@ class WebSocketConnection(asyncio.Protocol):
         self._idle_s = 0.0
         handle = self._policy.message_handler.handle if self._session is None else self._session.handle
         reply = handle(message, self)
-        if not isinstance(reply, Pending):
+        if not isinstance(reply, PendingReply):
             self._send(reply)
             return
 
@@ -424,10 +424,10 @@ class WebSocketConnection(asyncio.Protocol):
             self._transport.write(b"".join((text_head(size), *parts)))
         else:
             # send a large message in fragments, so that control frames can pass between the fragments
-            self._pump = self._pump_for(Bare(Portions(parts, self._scheduler)))
+            self._pump = self._pump_for(BareAnswer(EncryptedReplyPieces(parts, self._scheduler)))
 
-    def _pump_for(self, answer: Flow) -> Pump:
-        return Pump(self._transport, answer, fragments(), self._streamed, self._is_paused)
+    def _pump_for(self, answer: PieceStream) -> AnswerWriter:
+        return AnswerWriter(self._transport, answer, fragments(), self._streamed, self._is_paused)
 
     def _streamed(self) -> None:
         """Send the messages queued behind a streamed answer."""

@@ -8,7 +8,7 @@ from typing import Final
 PING: Final = b"\x89\x00"
 
 
-class Closing(IntEnum):
+class CloseCode(IntEnum):
     """Close codes of this node (RFC 6455, 7.4.1)."""
 
     NORMAL = 1000

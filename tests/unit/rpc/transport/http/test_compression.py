@@ -9,7 +9,7 @@ import random
 import pytest
 
 from ophion.rpc.transport.http.compression import Compressed, takes_gzip
-from ophion.runtime.chunked_body import Whole
+from ophion.runtime.chunked_body import ReplyPieces
 from ophion.runtime.thread_pools import InlineLane, ThreadLane
 
 
@@ -37,7 +37,7 @@ def test_who_asks(accepted: bytes | None, wanted: bool) -> None:
 
 def packed(parts: list[bytes | memoryview], lane: InlineLane | ThreadLane) -> bytes:
     async def main() -> bytes:
-        source = Whole(parts)
+        source = ReplyPieces(parts)
         body, found, before = Compressed(source, lane), b"", source.weight
         while (piece := await body.next()) is not None:
             assert piece
@@ -70,7 +70,7 @@ def test_it_happens_in_the_lane() -> None:
 
 def test_memory_is_released_when_the_rest_is_not_needed() -> None:
     async def main() -> None:
-        source = Whole([b"x" * 500_000])
+        source = ReplyPieces([b"x" * 500_000])
         body = Compressed(source, InlineLane("pack"))
         await body.next()
         body.close()

@@ -23,10 +23,10 @@ from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.messages import Request, Response
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy, Result
 from ophion.rpc.transport.origins import OriginList
-from ophion.rpc.transport.replies import Pending, Reply
+from ophion.rpc.transport.replies import PendingReply, Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.memory_budget import Budget
+from ophion.runtime.memory_budget import MemoryBudget
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
 
 BLOCK_NUMBER = b'{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}'
@@ -392,7 +392,7 @@ def test_an_answer_that_came_later_is_not_kept_once_it_has_been_written() -> Non
         """Bytes whose release can be observed."""
 
     async def test(client: Client, context: Context) -> None:
-        waiting: Pending[Response] = Pending(lambda: None)
+        waiting: PendingReply[Response] = PendingReply(lambda: None)
         client.connection._answer(waiting)
         answer = Long(b"{}")
         gone = weakref.ref(answer)
@@ -847,7 +847,7 @@ def test_a_body_is_let_go_of_when_it_was_used_and_when_the_connection_goes() -> 
 
 
 def test_incomplete_bodies_are_evicted_with_503() -> None:
-    shared = SharedResources(Budget(1_000_000), patient().scheduler)
+    shared = SharedResources(MemoryBudget(1_000_000), patient().scheduler)
 
     async def story(client: Client, context: Context) -> None:
         clients = [client, *(Client(context, shared=shared) for _ in range(12))]
@@ -871,7 +871,7 @@ def test_a_refused_body_has_a_retry_time() -> None:
         assert (status, headers["retry-after"]) == (503, "1")
         assert client.transport.has_eof
 
-    run(story, shared=SharedResources(Budget(100_000)))
+    run(story, shared=SharedResources(MemoryBudget(100_000)))
 
 
 def test_crumbs_of_a_body_take_no_more_than_the_body() -> None:

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ophion.rpc.transport.http.messages import Response
-from ophion.rpc.transport.http.response_queue import Answers
-from ophion.rpc.transport.replies import Answer, Pending
-from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
+from ophion.rpc.transport.http.response_queue import ResponseQueue
+from ophion.rpc.transport.replies import Answer, PendingReply
+from ophion.rpc.transport.streaming import StreamedAnswer, StreamedResult, StreamLimit
 from ophion.runtime.chunked_body import PORTION_BYTES
 from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.thread_pools import InlineLane
@@ -24,15 +24,15 @@ class Client:
 
     def __init__(self) -> None:
         self.transport = MemoryTransport()
-        self.answers = Answers(self.transport, InlineLane("pack"), lambda: None)
+        self.answers = ResponseQueue(self.transport, InlineLane("pack"), lambda: None)
 
 
-def pending() -> Pending:
-    return Pending(lambda: None)
+def pending() -> PendingReply:
+    return PendingReply(lambda: None)
 
 
 def streamed(*pieces: bytes, most: int = 100) -> StreamedAnswer:
-    body = Streamed(b"[1", Rest(*pieces), InlineLane("trace"), Streams(max_bytes=most))
+    body = StreamedResult(b"[1", Rest(*pieces), InlineLane("trace"), StreamLimit(max_bytes=most))
     return StreamedAnswer(b"7", b'{"id":7,"result":', body, b"}")
 
 
@@ -180,9 +180,9 @@ def test_clients_that_know_no_chunks_get_it_in_one_piece_or_an_error() -> None:
 def test_work_for_a_disconnected_client_is_cancelled() -> None:
     async def story(client: Client) -> None:
         given_up: list[str] = []
-        client.answers.add(Pending(lambda: given_up.append("first")))
+        client.answers.add(PendingReply(lambda: given_up.append("first")))
         client.answers.add(Response(404))
-        client.answers.add(Pending(lambda: given_up.append("second")))
+        client.answers.add(PendingReply(lambda: given_up.append("second")))
         client.answers.abandon()
         assert given_up == ["first", "second"]
         assert len(client.answers) == 0
@@ -216,11 +216,11 @@ def test_long_answers_are_encrypted_in_portions() -> None:
             answers.pause()
 
     transport = Full()
-    answers: Answers
+    answers: ResponseQueue
 
     async def main() -> None:
         nonlocal answers
-        answers = Answers(transport, InlineLane("pack"), lambda: None, scheduler=FairScheduler())
+        answers = ResponseQueue(transport, InlineLane("pack"), lambda: None, scheduler=FairScheduler())
         for result in (long, b"[]", long.join(), long):
             answers.add(result)
         answers.flush()
@@ -245,7 +245,7 @@ def test_what_is_ready_in_one_turn_is_one_record() -> None:
 
     async def main() -> None:
         transport = Records()
-        answers = Answers(transport, InlineLane("pack"), lambda: None, scheduler=FairScheduler())
+        answers = ResponseQueue(transport, InlineLane("pack"), lambda: None, scheduler=FairScheduler())
         answers.add(b"[1]")
         answers.add(Answer(200, (b"[2", b"]")))
         answers.flush()

@@ -31,12 +31,12 @@ from ophion.rpc.transport.http.messages import Response
 from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.rpc.transport.streaming import Streamed, StreamedAnswer, Streams
+from ophion.rpc.transport.streaming import StreamedAnswer, StreamedResult, StreamLimit
 from ophion.rpc.transport.websocket.connection import WebSocketConnection
 from ophion.rpc.transport.websocket.policy import WebSocketLimits, WebSocketPolicy
 from ophion.runtime.chunked_body import PORTION_BYTES
 from ophion.runtime.fair_scheduler import FairScheduler
-from ophion.runtime.memory_budget import Budget
+from ophion.runtime.memory_budget import MemoryBudget
 from ophion.runtime.thread_pools import InlineLane
 from tests.unit.rpc.transport.test_replies import Rest
 from tests.unit.rpc.wire import Context, MemoryTransport, dispatcher, patient
@@ -434,7 +434,7 @@ def test_many_messages_are_answered_in_turns_and_nothing_is_read_meanwhile() -> 
 
 
 def test_a_message_that_does_not_end_counts_and_goes_when_there_is_too_much() -> None:
-    shared = SharedResources(Budget(300_000), patient().scheduler)
+    shared = SharedResources(MemoryBudget(300_000), patient().scheduler)
 
     async def story(client: Client, context: Context) -> None:
         others = [Client(context, shared=shared) for _ in range(3)]
@@ -672,7 +672,7 @@ def test_a_stream_that_begins_behind_something_unread_waits_for_its_client() -> 
     async def story(client: Client, context: Context) -> None:
         client.open()
         client.server.pause_writing()
-        body = Streamed(b"[1", Rest(*[b",2"] * 100, b"]"), InlineLane("trace"), Streams())
+        body = StreamedResult(b"[1", Rest(*[b",2"] * 100, b"]"), InlineLane("trace"), StreamLimit())
         client.server._send(StreamedAnswer(b"1", b'{"result":', body, b"}"))
         for _ in range(10):
             await asyncio.sleep(0)

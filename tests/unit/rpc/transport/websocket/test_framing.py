@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.rpc.transport.websocket.framing import Closing, closing, pong, text_head
+from ophion.rpc.transport.websocket.framing import CloseCode, closing, pong, text_head
 
 
 def test_heads_are_as_short_as_they_may_be() -> None:
@@ -16,4 +16,4 @@ def test_heads_are_as_short_as_they_may_be() -> None:
 def test_control_frames() -> None:
     assert pong(b"abc") == b"\x8a\x03abc"
     assert closing(None) == b"\x88\x00"
-    assert closing(Closing.POLICY, "no") == b"\x88\x04\x03\xf0no"
+    assert closing(CloseCode.POLICY, "no") == b"\x88\x04\x03\xf0no"
