@@ -181,7 +181,7 @@ class BlockGossip:
             self._send_hash(peer, head, encode_new_hashes([(head.hash, head.number)]))
 
     def left(self, peer: EthPeer) -> None:
-        """Handle a disconnected peer: drop its blocks that wait for a parent, but not blocks whose import has started."""
+        """Drop a disconnected peer's blocks that wait for a parent. Blocks whose import has started are not dropped."""
         self._fetcher.left(peer)
         for parent, waiting in tuple(self._orphans.items()):
             for block in tuple(waiting):
