@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -126,6 +127,17 @@ def test_all_crates_but_python_are_tested_by_default() -> None:
     )
     assert sorted(members) == CRATES
     assert sorted({*tested, "python"}) == CRATES
+
+
+def test_extension_and_crate_tests_select_the_same_features() -> None:
+    """`cargo test` builds each crate with its feature `default`. If the extension selects the same features by other
+    names, cargo compiles the crate, and all crates above it, twice.
+    """
+    manifests = {name: tomllib.loads((NATIVE / name / "Cargo.toml").read_text()) for name in CRATES}
+    features = manifests["python"]["features"]
+    selected = {item for name in features["default"] for item in features[name]}
+    with_default = {one["package"]["name"] for name, one in manifests.items() if "features" in one and name != "python"}
+    assert selected == {f"{name}/default" for name in with_default}
 
 
 def test_cycles_are_found() -> None:

@@ -246,8 +246,7 @@ tables!(
 );
 
 impl Tables {
-    /// Number of tables in the first version of the database. Later versions added tables; opening an older database
-    /// creates all of them.
+    /// Number of tables in the first version. If a database lacks all later tables, opening creates the later tables.
     pub const FIRST: usize = 13;
 }
 

@@ -23,13 +23,12 @@ pub trait Value: Clone {
     /// Return the length of the value's stored form.
     fn stored_length(&self) -> usize;
     fn restore(bytes: &[u8]) -> Result<Self>;
-    /// Write the storage trie of an account, before the account itself is written. `before` is the root of the previous
-    /// version of this trie.
+    /// Write the trie below this value (an account's storage) before the value. `before` is the root of the trie's
+    /// previous version.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
-    /// Evict nodes with an id up to `_last` from the storage trie of an account. Other values have no trie.
+    /// Evict the nodes up to the id `_last` from the trie below this value (an account's storage).
     fn evict(&mut self, _last: u64) {}
-    /// Return the id of the root node of an account's storage trie. Returns None before the trie is stored, and for
-    /// other values.
+    /// Return the id of the root of the trie below this value (an account's storage), once stored.
     fn below(&self) -> Option<u64> {
         None
     }
@@ -104,8 +103,7 @@ impl<V> Clone for Child<V> {
     }
 }
 
-/// Return the position of the child for `nibble` in the list of existing children. `mask` has one bit for each existing
-/// child.
+/// Return the index of child `nibble` in the list of existing children, which `mask` describes.
 pub fn rank(mask: u16, nibble: u8) -> usize {
     (mask & ((1u16 << nibble) - 1)).count_ones() as usize
 }
