@@ -33,8 +33,9 @@ test-rust: ## Run the tests of the Rust crates
 	@scripts/set-up rust $(VENV)
 	@cargo test -q $(CARGO_FLAGS)
 
+# Bytecode of tests is written, even where Python is told not to write any: four workers compile for half a minute.
 test-python: build ## Run the Python tests
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 
 interop: build ## Run the suites of go-ethereum's devp2p tool (DEVP2P=…, DEVP2P_1135=…) and the tests with geth (GETH=…), GoQuorum (GOQUORUM=…), Besu (BESU=…, BESU_SNAP=…) and Tessera (TESSERA=…)
 	@$(BIN)/python -m pytest -q -rs tests/interop tests/integration/test_poa_geth.py

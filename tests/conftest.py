@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,18 +44,48 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ROOT / "tests"
 WITH_PROCESSES = ("faults", "integration", "interop", "browser", "clients", "abuse", "fuzz")
 """Folders of tests that start processes."""
+PROCESS_SHARE = 0.8
+"""The part of a run over which files with processes are spread. The rest is left to short files, so that all workers
+end together.
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each worker start at another folder, if it collects all tests.
+
+    In a fresh checkout, each worker compiles the files it comes to first and reads the bytecode of the others.
+    """
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is None or [config.rootpath / name for name in config.args] != [TESTS]:
+        return
+    entries = sorted((*TESTS.iterdir(), *(TESTS / "unit").iterdir()))
+    places = [
+        str(path)
+        for path in entries
+        if (path.is_dir() and path.name not in ("unit", "__pycache__")) or path.match("test_*.py")
+    ]
+    start = len(places) * int(worker["workerid"].removeprefix("gw")) // int(worker["workercount"])
+    config.args[:] = places[start:] + places[:start]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests with processes first, so that they wait for blocks while other workers compute."""
-    items.sort(key=lambda item: not any(folder in item.path.parts for folder in WITH_PROCESSES))
+    """Spread files with processes evenly among the others, so that at any time some workers wait for blocks while
+    others compute.
+    """
+    files = sorted({item.path for item in items})
+    waiting = [path for path in files if not set(WITH_PROCESSES).isdisjoint(path.parts)]
+    busy = [path for path in files if set(WITH_PROCESSES).isdisjoint(path.parts)]
+    order = {path: PROCESS_SHARE * number / len(waiting) for number, path in enumerate(waiting)}
+    order |= {path: number / len(busy) for number, path in enumerate(busy)}
+    items.sort(key=lambda item: order[item.path])
 
 
-ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
-DATA = ROOT / "tests" / "data"
+DATA = TESTS / "data"
 
 
 def shared_path(*parts: str) -> Path:

@@ -235,7 +235,7 @@ class PrivacyRefused(OphionError):
 
 
 class RpcError(OphionError):
-    """An error that a JSON-RPC client receives: code, message and data."""
+    """A JSON-RPC error reply."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         self.code = code

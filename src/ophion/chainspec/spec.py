@@ -62,7 +62,7 @@ _WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyP
 
 
 class ChainSpec(Struct, frozen=True):
-    """The rules of one network, read from its genesis file: forks, consensus engine and their parameters."""
+    """Rules of one network."""
 
     chain_id: int
     engine: EngineKind

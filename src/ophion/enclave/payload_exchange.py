@@ -1,6 +1,4 @@
-"""Sealed payloads and groups as enclaves exchange them (`EnclaveRecord`), and the interface of a connection between
-enclaves.
-"""
+"""What enclaves exchange (`EnclaveRecord`): sealed payloads and groups, each under its id."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class SyncMode(Enum):
 
 
 class PeerConfig(Options):
-    """Peers: addresses, discovery, limits and synchronisation of the peer-to-peer network."""
+    """Peers."""
 
     enabled: bool = option("--p2p-enabled", default=True, help="Connect to peers.")
     discovery_enabled: bool = option(

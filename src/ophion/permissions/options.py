@@ -14,7 +14,7 @@ DEFAULT_FILE: Final = "permissions_config.toml"
 
 
 class PermissionConfig(Options):
-    """Permissioning: files and contracts that list permitted nodes and accounts."""
+    """Permissioning."""
 
     nodes_file_enabled: bool = option(
         "--permissions-nodes-config-file-enabled", default=False, help="Connect to listed nodes only."

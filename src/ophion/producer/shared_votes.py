@@ -15,7 +15,7 @@ class VotesUnavailable(OphionError):
 
 
 class SharedVotes(Protocol):
-    """A store of one `VoteRecord` per validator key (interface)."""
+    """Keeps one `VoteRecord` per validator key."""
 
     name: str
     """Address of the store, for logs and errors."""

@@ -43,7 +43,7 @@ class VoteReader(Protocol):
 
 
 class BftVotes:
-    """Reads votes and validators of IBFT 2.0 and QBFT. Implements `VoteReader`."""
+    """`VoteReader` of IBFT 2.0 and QBFT."""
 
     def __init__(self, chain: Chain, engine: BftEngine) -> None:
         self._engine = engine
@@ -72,7 +72,7 @@ class BftVotes:
 
 
 class CliqueVotes:
-    """Reads votes and signers of Clique. Implements `VoteReader`."""
+    """`VoteReader` of Clique."""
 
     def __init__(self, chain: Chain, engine: CliqueEngine) -> None:
         self._chain = chain

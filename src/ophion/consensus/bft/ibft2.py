@@ -62,7 +62,7 @@ _STYLE: Final = WireStyle(
 
 
 class Ibft2(Ibft2ExtraData, MessageCodec):
-    """The rules and the message encoding of IBFT 2.0."""
+    """The IBFT 2.0 protocol."""
 
     name = "ibft2"
     style = _STYLE
