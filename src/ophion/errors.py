@@ -235,7 +235,7 @@ class PrivacyRefused(OphionError):
 
 
 class RpcError(OphionError):
-    """A JSON-RPC error reply."""
+    """An error that a JSON-RPC client receives: code, message and data."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         self.code = code

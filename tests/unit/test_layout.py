@@ -45,6 +45,8 @@ ELSEWHERE = {
     "cli/command.py": "tests/unit/cli/test_main.py",
     "cli/command_table.py": "tests/unit/cli/test_main.py",
     "cli/dev.py": "tests/integration/test_cli_dev.py",
+    "dev/block_dump.py": "tests/integration/test_dev_state.py",
+    "dev/dumped_chain.py": "tests/integration/test_dev_state.py",
     "dev/engine.py": "tests/integration/test_dev_node.py",
     "dev/erc20.py": "tests/clients/test_anvil_differential.py",
     "dev/cheat_codes.py": "tests/integration/test_dev_node.py",

@@ -30,7 +30,7 @@ _TRANSFERS_EACH: Final = 100_000
 
 
 class SignedTransaction(Struct, frozen=True):
-    """A signed transaction."""
+    """A signed transaction of the load, as hexadecimal text, with its hash."""
 
     text: bytes
     """The raw transaction as a JSON string."""

@@ -29,6 +29,9 @@ from ophion.runtime.topic import Topic
 FIRST_STATE_KEY: Final = "first state"
 """Database key under which the number of the checkpoint block is stored."""
 
+RESTORED_KEY: Final = "restored over genesis"
+"""Database key of a development node that has replaced its blocks by those of a state dump: its own genesis hash."""
+
 
 class Chain:
     """Database, rules and head of one network. Implements `HeaderReader` for committed blocks."""
@@ -75,7 +78,7 @@ class Chain:
                     total_difficulty=header.difficulty,
                 )
                 store.commit([block], [], [hashed.hash], [(RULES_KEY, encode_rules(lasting_rules(genesis.spec)))])
-            else:
+            elif store.meta(RESTORED_KEY) != hashed.hash:
                 check_stored(hashed.hash, stored)
             chain = cls(store, genesis.spec, engine, hashed)
             if stored is not None:

@@ -62,7 +62,7 @@ _WITHOUT_EFFECT: Final = ("eip150Hash", "eip155Block", "terminalTotalDifficultyP
 
 
 class ChainSpec(Struct, frozen=True):
-    """Rules of one network."""
+    """The rules of one network, read from its genesis file: forks, consensus engine and their parameters."""
 
     chain_id: int
     engine: EngineKind

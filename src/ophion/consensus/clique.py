@@ -181,7 +181,7 @@ class CliqueEngine:
         signers = self._snapshots.after(header, chain).signers
         author = self.author(header)
         if author not in signers:
-            # the block's own vote removed the author from the signers, so the author gets the greatest distance
+            # the vote in this block removed its author from the signers, so use the greatest distance
             return len(signers)
         return (header.number - signers.index(author)) % len(signers)
 

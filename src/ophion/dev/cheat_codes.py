@@ -18,6 +18,7 @@ from ophion.chain.fork_choice import HeadChange
 from ophion.chain.importer import Importer
 from ophion.chain.queries import ChainQueries
 from ophion.consensus.engine import BlockPreferences
+from ophion.dev.block_json import impersonated_signature
 from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
 from ophion.dev.engine import DevEngine, NextHeader
 from ophion.dev.execution_observer import ExecutionObserver
@@ -33,6 +34,7 @@ from ophion.producer.block_assembly import Assembler
 from ophion.wallet.unsigned_transaction import UnsignedTransaction
 
 if TYPE_CHECKING:
+    from ophion.dev.dumped_chain import DumpedBlock
     from ophion.dev.fork.remote_state import Fork
 
 _BUILD_DEADLINE_S = 30.0
@@ -248,6 +250,11 @@ class DevNode:
         async with self.sealer.head_lock:
             await self.head.edit(make())
 
+    async def restore(self, blocks: Sequence[DumpedBlock], changes: Sequence[AccountOverride]) -> bool:
+        """Replace the chain by the blocks of a state dump and change accounts, with `HeadControl.restore`."""
+        async with self.sealer.head_lock:
+            return await self.head.restore(blocks, changes)
+
     async def set_chain_id(self, chain_id: int) -> None:
         """Change the chain id of all later transactions."""
         async with self.sealer.head_lock:
@@ -296,12 +303,8 @@ class DevNode:
         self.announce()
 
     def unsigned(self, transaction: UnsignedTransaction, sender: Address) -> Transaction:
-        """Return a transaction of an impersonated account. Its `r` is the sender, so that hashes differ between
-        senders.
-        """
-        signature = sender.rjust(32, b"\0") if any(sender) else b"\x01".rjust(32, b"\0")
-        raw = transaction.with_signature(signature + b"\x01".rjust(32, b"\0") + b"\0")
-        return Transaction.impersonated(raw, sender)
+        """Return a transaction of an impersonated account."""
+        return Transaction.impersonated(transaction.with_signature(impersonated_signature(sender)), sender)
 
     # --- rewinding ------------------------------------------------------------------------------
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from ophion.chain.block_builder import BlockBuilder, BuiltBlock
 from ophion.chain.block_import import ImportCore
-from ophion.chain.chain import Chain
+from ophion.chain.chain import RESTORED_KEY, Chain
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.importer import Importer
 from ophion.consensus.engine import BlockPreferences, Tip
@@ -17,7 +18,10 @@ from ophion.native.exceptions import translated
 from ophion.native.executor import AccountOverride, edit_state
 from ophion.native.transactions import Transaction
 from ophion.primitives.header import HashedHeader
-from ophion.primitives.types import Hash32
+from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
+
+if TYPE_CHECKING:
+    from ophion.dev.dumped_chain import DumpedBlock
 
 _EDIT_KEY = "edited head"
 _HASH_BYTES = 32
@@ -107,12 +111,12 @@ class HeadControl:
         if total_difficulty is None:
             raise UnknownHead(head.number)
         tip = Tip(head, total_difficulty)
-        while self._edited and self._edited[-1][0] > head.number:
-            chain.edited_roots.pop(self._edited.pop(), None)
+        self._forget_edits_above(head.number)
         self._register(head, edited_root)
 
         def job(core: ImportCore) -> HeadChange | None:
             with translated():
+                self._make_canonical(head)
                 chain.store.rewind(head.hash, chain.root_after(head.header))
                 self._store_edit(head, edited_root)
             core.rewind(tip)
@@ -120,6 +124,80 @@ class HeadControl:
 
         await self._importer.run(job)
         chain.rewind(tip)
+
+    def _make_canonical(self, head: HashedHeader) -> None:
+        """Put the ancestors of a block on the canonical chain, if another branch has replaced some of them. Rows above
+        the head of the chain do not count, because they may belong to any branch.
+        """
+        chain, store, branch = self._chain, self._chain.store, [head.hash]
+        block, height = chain.header(head.parent_hash), chain.head.number
+        while block is not None and (block.number > height or store.canonical_hash(block.number) != block.hash):
+            branch.append(block.hash)
+            block = chain.header(block.parent_hash)
+        if len(branch) > 1:
+            store.commit([], self._canonical_from(head.number + 1 - len(branch)), branch[::-1], [])
+
+    def _canonical_from(self, first: int) -> list[Hash32]:
+        """Return the hashes of the canonical chain from its head down to the number `first`."""
+        numbers = range(self._chain.head.number, first - 1, -1)
+        return [found for found in map(self._chain.store.canonical_hash, numbers) if found is not None]
+
+    async def restore(self, blocks: Sequence[DumpedBlock], changes: Sequence[AccountOverride]) -> bool:
+        """Make `blocks` the canonical chain from their first number on, and change accounts in the state of the last.
+
+        Returns False, and changes nothing, if the blocks do not continue this chain.
+        """
+        chain, store = self._chain, self._chain.store
+        kept = 0
+        while kept < len(blocks) and store.canonical_hash(blocks[kept].header.number) == blocks[kept].header.hash:
+            kept += 1
+        added = blocks[kept:]
+        if not blocks or (added and not self._continues(added[0].header)):
+            return False
+        last = blocks[-1].header
+        total_difficulty = chain.total_difficulty(added[0].header.parent_hash if added else last.hash) or 0
+        records, roots = [], dict[int, Hash32]()
+        for block in added:
+            total_difficulty += block.header.header.difficulty
+            records.append(block.record(total_difficulty))
+        tip = Tip(last, total_difficulty)
+
+        def job(core: ImportCore) -> HeadChange | None:
+            with translated():
+                for block in added:
+                    if block.state is not None:
+                        state = edit_state(store, store.state(EMPTY_TRIE_ROOT), block.state, block.header.number)
+                        roots[block.header.number] = state.root
+                edited = edit_state(store, store.state(chain.root_after(chain.head.header)), changes, last.number)
+                if added:
+                    named = [(RESTORED_KEY, chain.genesis.hash)] if added[0].header.number == 0 else []
+                    removed = self._canonical_from(added[0].header.number)
+                    store.commit(records, removed, [block.header.hash for block in added], named)
+                store.rewind(last.hash, edited.root)
+                self._store_edit(last, edited.root)
+            roots[last.number] = edited.root
+            core.rewind(tip)
+            return None
+
+        await self._importer.run(job)
+        self._forget_edits_above(last.number if kept == len(blocks) else added[0].header.number - 1)
+        for block in blocks:
+            if block.header.number in roots:
+                self._register(block.header, roots[block.header.number])
+        chain.rewind(tip)
+        return True
+
+    def _continues(self, first: HashedHeader) -> bool:
+        """Whether a block has its parent on this chain, or is a first block of a chain that does not fork another."""
+        if first.number == 0:
+            return self._chain.canonical(0) is not None
+        parent = self._chain.store.canonical_hash(first.number - 1)
+        return parent == first.parent_hash and first.number <= self._chain.head.number + 1
+
+    def _forget_edits_above(self, number: int) -> None:
+        for key in [key for key in self._edited if key[0] > number]:
+            self._edited.remove(key)
+            self._chain.edited_roots.pop(key, None)
 
     async def rewind_to(self, number: int) -> None:
         """Make the block with this number the head. If its state was edited, the edits stay in force."""

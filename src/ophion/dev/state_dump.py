@@ -1,24 +1,31 @@
-"""Dumps of accounts in Anvil's format: compressed JSON over JSON-RPC, plain JSON in a file.
+"""Dumps of a chain in Anvil's format: compressed JSON over JSON-RPC, plain JSON in a file.
 
-A dump holds the accounts of the head and the block environment, but no blocks and no transactions. `load` first adds
-empty blocks up to the dump's block number, and then sets the accounts in the state of the head.
+A dump holds the accounts of the head, and all blocks with transactions and receipts. `load` replaces the blocks of the
+chain by those of the dump and sets the accounts in the state of the head. A dump without blocks, or with blocks that do
+not continue this chain, has only accounts: then `load` adds empty blocks up to the dump's block number.
 """
 
 from __future__ import annotations
 
 import gzip
+import logging
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
+from ophion.dev.block_dump import dumped_blocks
+from ophion.dev.block_json import decode_bytes, decode_int
 from ophion.dev.cheat_codes import DevNode
+from ophion.dev.dumped_chain import decode_blocks
 from ophion.errors import OphionError
 from ophion.native.executor import AccountOverride, State
 from ophion.native.fork import FORK_MARKER_SLOT
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import ZERO_HASH
+
+log = logging.getLogger(__name__)
 
 _PAGE = 1000
 _MAX_BYTES = 1024 * 1024 * 1024
@@ -31,8 +38,9 @@ class BadStateFile(OphionError):
 
 
 def dump(dev: DevNode) -> dict[str, Any]:
-    """Return the state of the head in Anvil's format."""
+    """Return the chain and the state of its head in Anvil's format."""
     header, state = dev.chain.head.header, dev.queries.head_state
+    blocks, transactions = dumped_blocks(dev, header.number)
     return {
         "block": {
             "number": hex(header.number),
@@ -46,8 +54,8 @@ def dump(dev: DevNode) -> dict[str, Any]:
         },
         "accounts": dict(_accounts(state)),
         "best_block_number": hex(header.number),
-        "blocks": [],
-        "transactions": [],
+        "blocks": blocks,
+        "transactions": transactions,
         "historical_states": None,
     }
 
@@ -101,36 +109,38 @@ def unpacked(content: bytes) -> dict[str, Any]:
 
 
 async def load(dev: DevNode, document: dict[str, Any]) -> None:
-    """Load the accounts of a dump into the state of the head."""
+    """Load the chain of a dump, and its accounts into the state of the head."""
     try:
         changes = [_change(address, account) for address, account in document["accounts"].items()]
-        best = _number(document.get("best_block_number") or 0)
+        best = decode_int(document.get("best_block_number") or 0)
         block = document.get("block") or {}
-        timestamp = _number(block.get("timestamp") or 0)
+        timestamp = decode_int(block.get("timestamp") or 0)
     except (ValueError, TypeError, AttributeError) as error:
         raise BadStateFile(f"The state cannot be read: {error}") from None
-    missing = best - dev.chain.head.number
-    if 0 < missing <= _MAX_ADDED_BLOCKS:
-        await dev.mine(missing)
+    try:
+        blocks = decode_blocks(document, dev.chain.spec)
+    except ValueError as error:
+        log.warning("blocks of the state cannot be read, only its accounts are loaded reason=%s", error)
+        blocks = []
+    if not await dev.restore(blocks, changes):
+        missing = best - dev.chain.head.number
+        if 0 < missing <= _MAX_ADDED_BLOCKS:
+            await dev.mine(missing)
+        await dev.edit(*changes)
     if timestamp > dev.clock.shifted():
         dev.clock.set_time(timestamp)
-    await dev.edit(*changes)
 
 
 def _change(address: str, account: dict[str, Any]) -> AccountOverride:
     slots = [(_word(slot), _word(value)) for slot, value in (account.get("storage") or {}).items()]
     return AccountOverride(
-        address=bytes.fromhex(address.removeprefix("0x")),
-        nonce=_number(account.get("nonce") or 0),
-        balance=_number(account.get("balance") or 0),
-        code=bytes.fromhex(str(account.get("code") or "0x").removeprefix("0x")),
+        address=decode_bytes(address),
+        nonce=decode_int(account.get("nonce") or 0),
+        balance=decode_int(account.get("balance") or 0),
+        code=decode_bytes(str(account.get("code") or "0x")),
         state=slots,
     )
 
 
-def _number(value: Any) -> int:
-    return int(value, 16 if value.startswith("0x") else 10) if isinstance(value, str) else int(value)
-
-
 def _word(value: Any) -> bytes:
-    return _number(value).to_bytes(32, "big")
+    return decode_int(value).to_bytes(32, "big")

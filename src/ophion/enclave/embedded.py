@@ -303,7 +303,7 @@ class EmbeddedEnclave:
                     self._catch_up_soon(line)
 
     def _came(self, line: EnclaveLink, key: bytes) -> None:
-        """When a peer has proven a key, deliver the outbox for this key and fetch missed payloads from the peer."""
+        """Handle a connection that has proven a key: deliver the outbox of this key and fetch missed payloads."""
         self._drain_soon(key)
         if line not in self._asked:
             self._asked.add(line)

@@ -27,7 +27,7 @@ MAX_KEYS: Final = 16
 
 
 class GroupType(StrEnum):
-    """Type of a group."""
+    """Type of a privacy group: how its members are defined."""
 
     LEGACY = "LEGACY"
     """A group derived from privateFrom and privateFor."""

@@ -56,8 +56,8 @@ class MissedPayloadFetcher:
         return fetched
 
     async def fetch_new(self, line: EnclaveLink) -> None:
-        """Fetch payloads for this node's keys that arrived at a peer after the stored cursor, the position up to which
-        this node has read the peer's listing.
+        """Fetch payloads for this node's keys that arrived at a peer since the last fetch. A stored cursor holds the
+        position in the peer's listing up to which this node has read.
         """
         for key in self._keys:
             row = self._store.row(CURSORS, line.identity + key)

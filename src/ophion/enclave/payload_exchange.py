@@ -1,4 +1,6 @@
-"""What enclaves exchange (`EnclaveRecord`): sealed payloads and groups, each under its id."""
+"""Sealed payloads and groups as enclaves exchange them (`EnclaveRecord`), and the interface of a connection between
+enclaves.
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class PayloadQuota:
     # --- admission -------------------------------------------------------------------------------
 
     def admits_payload(self, sender: bytes, size: int, now: float) -> bool:
-        """Whether the budget of this sender admits one more payload of this size."""
+        """Whether the sender may store one more payload of this size without a marker transaction."""
         account, cost = self._account(sender), max(size, _MIN_COST)
         used = self._bytes[account] + cost
         known_bytes = self._bytes.total() - self._bytes[_UNKNOWN]
@@ -110,7 +110,7 @@ class PayloadQuota:
         return False
 
     def admits_group(self, maker: bytes, now: float) -> bool:
-        """Whether the limit of this creator admits one more group without a marker transaction."""
+        """Whether the creator may store one more group without a marker transaction."""
         account = self._account(maker)
         if self._groups[account] < (MAX_UNKNOWN_GROUPS if account == _UNKNOWN else MAX_GROUPS_OF_ONE):
             return True
@@ -118,8 +118,8 @@ class PayloadQuota:
         return False
 
     def admits_fetched(self, size: int, now: float) -> bool:
-        """Whether the budget for fetched bytes admits one more payload. Fetched bytes count until the end of the
-        period, even after a restart.
+        """Whether one more payload of this size may be fetched in the current period. Fetched bytes count until the end
+        of the period, even after a restart.
         """
         if now - self._fetched_since > FETCHED_PERIOD_S:
             self._fetched, self._fetched_since = 0, int(now)
@@ -235,8 +235,8 @@ class PayloadQuota:
                 self._count(one, 1)
 
     def upgrade_rows(self) -> list[Change]:
-        """Return database rows that record the known senders in a database of an older version. The rows are written
-        once.
+        """Return rows that record the known senders in a database of an older version, which did not record them. The
+        rows are written once.
         """
         return [(UNMARKED, _SENDER + sender, _NOTHING) for sender in self._known] if self._is_upgrade else []
 

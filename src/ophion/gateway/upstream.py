@@ -240,7 +240,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._transport.write(message)
 
     def as_pending(self) -> PendingReply[Any]:
-        """Switch from the fast path to the slow path. Returns the `PendingReply` to wait for."""
+        """Hand the request to the slow path. Returns the pending reply that the slow path resolves."""
         self._relay = None
         pending = self._pending = PendingReply(self.give_up)
         return pending

@@ -18,7 +18,7 @@ from ophion.runtime.clock import Clock
 
 
 class MigrationResult(Struct, frozen=True):
-    """Result of a migration."""
+    """Result of importing the chain of another client."""
 
     head: SourceHead
     """Head of the source, which is also the head of the new database."""

@@ -13,7 +13,7 @@ from ophion.runtime.options import OptionSource, OptionSpec, OptionTexts
 
 
 class CompatibilityProfile(Enum):
-    """Values of `--compat`."""
+    """Values of `--compat`: the client whose behaviour the node copies."""
 
     PANTHEON_1_2 = "pantheon-1.2"
     BESU_21 = "besu-21"

@@ -79,10 +79,10 @@ class DevConfig(Options):
         "--dev-auto-impersonate", default=False, help="Dev network: take transactions of all accounts unsigned."
     )
     load_state: Path | None = option(
-        "--dev-load-state", default=None, help="Dev network: file with accounts in Anvil's format, read at the start."
+        "--dev-load-state", default=None, help="Dev network: state file in Anvil's format, read at the start."
     )
     dump_state: Path | None = option(
-        "--dev-dump-state", default=None, help="Dev network: file that accounts are written to at the end."
+        "--dev-dump-state", default=None, help="Dev network: state file that is written at the end."
     )
     fork_url: str | None = option(
         "--dev-fork-url",

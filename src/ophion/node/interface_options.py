@@ -77,7 +77,7 @@ def _cors_origins() -> Any:
 
 
 class RpcConfig(ListenerConfig):
-    """JSON-RPC over one transport."""
+    """JSON-RPC over one transport: options that HTTP and WebSocket share."""
 
     groups: tuple[ApiGroup, ...] = option(
         "--{service}-api",
@@ -96,7 +96,7 @@ class RpcConfig(ListenerConfig):
 
 
 class HttpConfig(RpcConfig):
-    """JSON-RPC over HTTP."""
+    """JSON-RPC over HTTP: port, origins, limits and enabled methods."""
 
     names: ClassVar[Mapping[str, str]] = {"service": "rpc-http", "content": "JSON-RPC over HTTP"}
 
@@ -125,7 +125,7 @@ class HttpConfig(RpcConfig):
 
 
 class WebSocketConfig(RpcConfig):
-    """JSON-RPC over WebSocket."""
+    """JSON-RPC over WebSocket: port, origins, limits and enabled methods."""
 
     names: ClassVar[Mapping[str, str]] = {
         "service": "rpc-ws",
@@ -151,7 +151,7 @@ class WebSocketConfig(RpcConfig):
 
 
 class GraphqlConfig(ListenerConfig):
-    """GraphQL over HTTP."""
+    """GraphQL over HTTP: port and origins."""
 
     names: ClassVar[Mapping[str, str]] = {"service": "graphql-http", "content": "GraphQL over HTTP"}
 

@@ -98,7 +98,7 @@ class WebSocketAuthConfig(AuthConfig):
 
 
 class TlsConfig(Options):
-    """TLS of one service."""
+    """TLS of one service: server certificate, and trusted client certificates."""
 
     names: ClassVar[Mapping[str, str]]
 
@@ -165,12 +165,12 @@ class WebSocketTlsConfig(TlsConfig):
 
 
 class GraphqlTlsConfig(TlsConfig):
-    """TLS of GraphQL."""
+    """TLS of GraphQL: the options of `TlsConfig` under the names of this service."""
 
     names = _tls_names("graphql-http", "graphql-tls", "graphql-mtls")
 
 
 class MetricsTlsConfig(TlsConfig):
-    """TLS of metrics."""
+    """TLS of metrics: the options of `TlsConfig` under the names of this service."""
 
     names = _tls_names("metrics", "metrics-tls")

@@ -84,7 +84,7 @@ class SyncMode(Enum):
 
 
 class PeerConfig(Options):
-    """Peers."""
+    """Peers: addresses, discovery, limits and synchronisation of the peer-to-peer network."""
 
     enabled: bool = option("--p2p-enabled", default=True, help="Connect to peers.")
     discovery_enabled: bool = option(

@@ -14,7 +14,7 @@ DEFAULT_FILE: Final = "permissions_config.toml"
 
 
 class PermissionConfig(Options):
-    """Permissioning."""
+    """Permissioning: files and contracts that list permitted nodes and accounts."""
 
     nodes_file_enabled: bool = option(
         "--permissions-nodes-config-file-enabled", default=False, help="Connect to listed nodes only."

@@ -265,7 +265,8 @@ def nonce_is_possible(request: AdmissionRequest, context: AdmissionContext) -> P
 
 def init_code_fits(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
     limit = context.head.init_code_limit
-    # each byte of init code costs more than 1 gas, so a transaction with less gas than `limit` has shorter init code
+    # Each byte of init code costs more than 1 gas. So with less gas than `limit`, the init code is shorter than
+    # `limit`.
     if limit is None or request.gas_limit < limit or request.transaction.to is not None:
         return None
     if len(request.transaction.input) > limit:

@@ -68,7 +68,7 @@ class SingleSubmission(_Waiting[Hash32]):
 
 
 class PoolIntake(Generic[A]):
-    """Decodes arrivals in threads and passes them to `admit` in the order of completion."""
+    """Decodes submitted transactions in threads. Passes them to `admit` in the order in which their decoding ends."""
 
     def __init__(self, decoding: TransactionDecoder, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
         """Create the intake. If `admit` raises an exception, all arrivals without a result get this exception."""

@@ -125,8 +125,8 @@ class TransactionJournal:
         return not self._is_beside and self._size + self._rest.size > 4 * live_bytes + _SLACK_BYTES
 
     def rewrite(self, entries: Iterable[JournalEntry]) -> None:
-        """Rewrite the file with these transactions only. Reads `entries` later than this call returns, in the thread
-        that runs `sync`, except for the first megabyte.
+        """Rewrite the file with these transactions only. This call reads the first megabyte of `entries`; `sync` reads
+        the others later, in its own thread.
         """
         if self._file is None:
             return

@@ -11,7 +11,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class PoolConfig(Options):
-    """Transaction pool."""
+    """Transaction pool: limits, prices and the journal of local transactions."""
 
     max_size: int = option("--tx-pool-max-size", default=4096, check=at_least(1), help="Transactions kept in the pool.")
     max_bytes: int = option(

@@ -202,7 +202,7 @@ class TxPool:
         return self._queue.by_hash.get(hash)
 
     def network_form(self, item: PooledTransaction) -> bytes | None:
-        """Return a transaction in its network form, or None if the blob store has evicted its blobs."""
+        """Return a transaction as peers send it, with its blobs. None if the blob store has evicted the blobs."""
         return self._blobs.get(item.hash) if item.transaction.type == BLOB_TYPE else item.transaction.raw
 
     def by_sender_nonce(self, sender: Address, nonce: int) -> PooledTransaction | None:

@@ -79,7 +79,8 @@ class SenderQueue(Struct, eq=False):
 
     def move(self, start: int) -> list[PooledTransaction]:
         """Set the account's nonce. Removes and returns the transactions with lower nonces."""
-        # visit the nonces between the old and the new start, or all transactions, whichever are fewer
+        # visit the nonces between the old and the new account nonce, or all transactions of the sender if these are
+        # fewer
         if start - self.start <= len(self.by_nonce):
             stale = [item for nonce in range(self.start, start) if (item := self.by_nonce.get(nonce)) is not None]
         else:
@@ -108,7 +109,7 @@ class SenderQueue(Struct, eq=False):
 
 
 class Queue:
-    """All pooled transactions."""
+    """All pooled transactions, by sender and in eviction order."""
 
     def __init__(self, limit: int, limit_bytes: int = MAX_BYTES) -> None:
         self.by_arrival = False
@@ -146,7 +147,7 @@ class Queue:
             self.bytes -= replaced.size
             queue = self.senders[item.sender]
             queue.bytes -= replaced.size
-            # delete the entry only for a moment, because `add` fills the same nonce again
+            # delete the entry first: `add` inserts the replacement at the same nonce
             del queue.by_nonce[item.nonce]
         self.add(item, account_nonce)
         return replaced

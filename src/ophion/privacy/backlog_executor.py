@@ -32,7 +32,9 @@ class BacklogExecutor:
         self._established: set[bytes] = set()
 
     def is_established(self, group: bytes, number: int) -> bool:
-        """Whether a group's first transaction is at least `ESTABLISHED_BLOCKS` before a block."""
+        """Whether a group is established at a block: its first transaction is at least `ESTABLISHED_BLOCKS` blocks
+        older.
+        """
         if group not in self._established:
             first = self._executor.ledger.blocks(group, 0, 1)
             if not first or first[0][0] + ESTABLISHED_BLOCKS > number:

@@ -79,9 +79,8 @@ class LatePayloads:
             start = after
 
     async def look_for(self, keys: list[bytes]) -> list[bytes]:
-        """Read the payloads of markers that the executor has already passed. Returns the keys of the found payloads.
-
-        The found payloads are executed as late payloads.
+        """Ask the enclave for payloads whose markers the executor has already processed. Returns the keys of the
+        payloads that it has now. These payloads are executed as late payloads.
         """
         read = await self._payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]

@@ -12,7 +12,7 @@ DEFAULT_MAX_GAS = 50_000_000
 
 
 class PrivacyConfig(Options):
-    """Private transactions."""
+    """Private transactions: markers, groups, gas limit and tenants."""
 
     enabled: bool = option("--privacy-enabled", default=False, help="Send and execute private transactions.")
     precompiled_address: int = option(

@@ -63,8 +63,8 @@ class PayloadHandover:
         return bool(rows)
 
     def places(self, markers: Sequence[MarkerPosition]) -> list[MarkerPosition]:
-        """Return the payloads that these markers hand over, each at the position of its marker. The payloads may arrive
-        later.
+        """Return the payloads that are handed over with these markers, each at the position of its marker. The payloads
+        may arrive later.
         """
         handed = {
             (block, adding): index
@@ -91,8 +91,8 @@ class PayloadHandover:
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 
     async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
-        """Return database rows of the transactions in a handover chunk that are after this position and not stored
-        yet.
+        """Return database rows of the transactions in a handed-over payload. Leaves out transactions up to this
+        position and stored transactions.
         """
         items = [
             (key, row)
@@ -162,8 +162,8 @@ def _group_of(payload: bytes) -> bytes | None:
 
 
 def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Return (payload key, database row, payload) of each transaction in a handover chunk. Empty if the data is not a
-    chunk.
+    """Return (payload key, database row, payload) of each transaction in one of the handed-over payloads. Empty for
+    other data.
     """
     found: list[tuple[bytes, bytes, bytes]] = []
     try:

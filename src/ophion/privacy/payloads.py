@@ -183,7 +183,7 @@ def _names_recipients(transaction: bytes) -> bool:
 
 
 def read_handed(row: bytes) -> tuple[bytes, tuple[bytes, ...], bytes]:
-    """Decode sender, recipients and payload of a row in the handover table."""
+    """Decode a row of the table of handed-over payloads: sender, recipients and payload."""
     match rlp.decode_list(row):
         case [bytes() as sender, list() as recipients, bytes() as payload]:
             return sender, tuple(one for one in recipients if isinstance(one, bytes)), payload

@@ -109,8 +109,8 @@ class BftDriver:
         """Create the BFT driver. `shared_votes` is the vote store that all nodes with this validator key share, or
         None.
 
-        `signs_in_thread` is set for a slow key in a security module. `running_since` is the start time of this node, if
-        its chain may still be under another engine.
+        `signs_in_thread` is set for a slow key in a security module. `running_since` is the start time of this node. It
+        is given on a chain that moves from another engine to BFT.
         """
         self.engine = engine
         self.proposals = proposals
@@ -292,7 +292,7 @@ class BftDriver:
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
         """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
         self._blocks.executed.forget_decided(head.number)
-        # call `clients` now, because it needs the validators, which a new state machine does not know yet
+        # call `clients` before the new state machine starts, because `clients` needs the validators of the old one
         clients = list(self._gossip.clients())
         protocol = self.engine.protocol(head.number + 1)
         if protocol is not self._protocol:

@@ -304,7 +304,9 @@ class CliqueSealer:
         self.vote_store_problem = problem
 
     def _vote(self, turn: _Turn) -> Vote | None:
-        """Return a proposal that would change the signers and is not cast yet. None in an epoch block."""
+        """Return a vote proposal of the operator that would change the signers and that this signer has not cast yet.
+        None in an epoch block.
+        """
         if turn.number % self._parameters.epoch_length == 0:
             return None
         snapshot = turn.snapshot
@@ -314,10 +316,8 @@ class CliqueSealer:
     # --- waiting --------------------------------------------------------------------------------
 
     def _is_overtaken(self, turn: _Turn) -> bool:
-        """Whether the head has changed, so that the block is useless.
-
-        An in-turn signer finishes its block despite an out-of-turn block, because the in-turn block has a higher
-        difficulty.
+        """Whether a new head makes this block useless. An out-of-turn block does not make an in-turn block useless,
+        because the in-turn block has the higher difficulty.
         """
         head = self._chain.head
         if head.hash == turn.parent.hash:

@@ -15,7 +15,7 @@ _MAX_CLOCKS: Final = 256
 
 
 class ProposerClocks:
-    """Clock offsets by validator."""
+    """Records how far the clock of each validator differs from this node's clock."""
 
     def __init__(self) -> None:
         self._leads: dict[Address, float] = {}

@@ -90,7 +90,7 @@ class EtcdVotes:
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
-            # an equal record is already stored and promises the same votes, so it needs no write
+            # an equal record is already stored, so no write is needed
             if record is not None and (record == stored or await self._swap(record, block)):
                 return None
             if record is None and await self._is_current():

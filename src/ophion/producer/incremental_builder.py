@@ -338,7 +338,7 @@ class IncrementalBuilder:
         for position, reason in taken.skipped:
             self._skipped[offered[position].hash] = reason
         for position in taken.early:
-            # forget the transaction, so that it is queued again after the transaction with the previous nonce
+            # forget this transaction: it is queued again when the transaction with the previous nonce is in the block
             self._known.discard(offered[position].hash)
         for position in taken.unfit:
             self._leave_out(offered[position])
@@ -375,9 +375,8 @@ class IncrementalBuilder:
     # --- finishing ------------------------------------------------------------------------------
 
     async def finish(self, draft: Header, beneficiary: Address) -> FilledBlock | None:
-        """Return the block with all arrivals, or None if it must be built again.
-
-        `draft` is the current header. The values that transactions can read must be the same as in the planned header.
+        """Return the block with all transactions that have arrived. Returns None if the block must be built again.
+        `draft` is the header of the block; values that transactions can read must be as planned.
         """
         self._is_due = True
         if self._timer is not None:
@@ -418,5 +417,5 @@ class IncrementalBuilder:
 
 
 def _is_same(draft: Header, planned: Header) -> bool:
-    """Whether transactions see the same values in both headers. Does not compare the beneficiary."""
+    """Whether transactions read the same values from both headers. The beneficiary is not compared."""
     return draft == replace(planned, extra_data=draft.extra_data, nonce=draft.nonce, coinbase=draft.coinbase)

@@ -60,7 +60,7 @@ class InstantSealer:
         return self._is_enabled
 
     def enable(self, is_enabled: bool) -> None:
-        """Start or stop mining at once. The task of `run` needs some turns of the event loop to end."""
+        """Start or stop mining at once. The task of `run` ends some iterations of the event loop later."""
         self._is_enabled = is_enabled
         if is_enabled:
             self._wake.set()

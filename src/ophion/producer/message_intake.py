@@ -36,7 +36,7 @@ class _Waiting:
 
 
 class MessageIntake:
-    """Messages that wait for a large message of the same peer."""
+    """Decodes large messages in a worker thread. Further messages of the same peer wait in a queue."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ _read_extra_data = hex_bytes(0, MAX_EXTRA_DATA, "extra data: expected at most 32
 
 
 class MinerConfig(Options):
-    """Block production."""
+    """Block production: coinbase, prices, extra data and period of the blocks of this node."""
 
     enabled: bool = option("--miner-enabled", default=False, help="Produce blocks from the start.")
     coinbase: Address | None = option(
@@ -92,7 +92,7 @@ class MinerConfig(Options):
 
 
 class ConsensusConfig(Options):
-    """Consensus."""
+    """Consensus: round timeouts, message forms and the shared vote store of a validator."""
 
     max_round_timeout_s: float = option(
         "--bft-max-round-timeout",

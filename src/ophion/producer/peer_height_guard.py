@@ -57,7 +57,7 @@ class PeerHeightGuard:
         reported = dict(self._reported())
         known = [address for address in reported if address in validators]
         if self._deadline is not None and now >= self._deadline:
-            # the wait is over: ignore from now on validators that reported a higher head but sent no block
+            # the wait has ended: from now on, ignore the validators that reported a higher head and sent no block
             self._is_settled, self._deadline = True, None
             self._distrusted.update(address for address in known if reported[address] > head)
         if self._is_settled:

@@ -23,7 +23,7 @@ MAX_SHARED_BLOCK_BYTES: Final = 1_000_000
 
 
 class SealStore(Protocol):
-    """A store of vote records with blocks."""
+    """A store of vote records, each with the block that it refers to (interface)."""
 
     async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
         """Store a record and its block by compare-and-swap. Returns None, or the stored record that conflicts with the
@@ -48,7 +48,7 @@ class SealClaim(Enum):
 
 
 class SealClaimResult(Struct, frozen=True):
-    """Result of a claim. If another node of the signer has claimed a block, `digest` is its digest."""
+    """Result of a claim. `digest` is the digest of the block that another node of the signer has claimed, if any."""
 
     claim: SealClaim
     digest: Hash32 | None = None

@@ -15,7 +15,7 @@ class VotesUnavailable(OphionError):
 
 
 class SharedVotes(Protocol):
-    """Keeps one `VoteRecord` per validator key."""
+    """A store of one `VoteRecord` per validator key (interface)."""
 
     name: str
     """Address of the store, for logs and errors."""

@@ -123,7 +123,7 @@ class VoteCaster:
         return asyncio.ensure_future(self._database.remember(protocol, votes))
 
     async def _signed(self, order: CastVote) -> BftMessage | None:
-        """Return the signed message, or None if its round ends before the security module signs."""
+        """Sign a message. Returns None if the round of the message ends before the security module has signed."""
         if not self._signs_in_thread:
             return order.sign()
         while self._is_wanted(order):

@@ -62,7 +62,7 @@ def seal_verifier(trust: TrustAnchor) -> SealVerifier:
 
 
 class BftSeals:
-    """`SealVerifier` of IBFT 2.0 and QBFT."""
+    """Verifies the seals of IBFT 2.0 and QBFT headers. Implements `SealVerifier`."""
 
     def __init__(self, trust: TrustAnchor, engine: BftEngine) -> None:
         self.number = trust.number
@@ -147,7 +147,7 @@ class BftSeals:
 
 
 class CliqueSeals:
-    """`SealVerifier` of Clique."""
+    """Verifies the seals of Clique headers. Implements `SealVerifier`."""
 
     def __init__(self, trust: TrustAnchor, engine: CliqueEngine) -> None:
         self.number = trust.number

@@ -43,7 +43,7 @@ class VoteReader(Protocol):
 
 
 class BftVotes:
-    """`VoteReader` of IBFT 2.0 and QBFT."""
+    """Reads votes and validators of IBFT 2.0 and QBFT. Implements `VoteReader`."""
 
     def __init__(self, chain: Chain, engine: BftEngine) -> None:
         self._engine = engine
@@ -72,7 +72,7 @@ class BftVotes:
 
 
 class CliqueVotes:
-    """`VoteReader` of Clique."""
+    """Reads votes and signers of Clique. Implements `VoteReader`."""
 
     def __init__(self, chain: Chain, engine: CliqueEngine) -> None:
         self._chain = chain

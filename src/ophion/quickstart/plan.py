@@ -40,7 +40,7 @@ CHAIN_IDS: Final = {Consensus.QBFT: 1337, Consensus.IBFT2: 6174, Consensus.CLIQU
 
 
 class PlannedRole(Enum):
-    """Role of a node."""
+    """Role of a node in the planned network."""
 
     RPC = "rpc"
     VALIDATOR = "validator"
@@ -58,7 +58,7 @@ class PlannedNode(Struct, frozen=True):
 
 
 class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
-    """The requested network."""
+    """The network that `ophion quickstart` creates: its nodes, ports and features."""
 
     consensus: Consensus
     validators: int

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class Clock(Protocol):
-    """Source of time."""
+    """Source of wall time and monotonic time (interface)."""
 
     def now(self) -> float:
         """Return the wall time: seconds since 1970, UTC."""

@@ -139,9 +139,8 @@ class FairScheduler:
         self.ends_at -= seconds
 
     def has_time(self) -> bool:
-        """Return whether new work may start although `ends_at` has passed.
-
-        True if `ends_at` is the end of an earlier step. Steps without work do not set `ends_at`.
+        """Return whether work may start although `ends_at` has passed. It may if this loop step has had no work yet,
+        because `ends_at` then belongs to an earlier step.
         """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()
@@ -173,7 +172,8 @@ class FairScheduler:
         for _ in range(len(waiting)):
             heapq.heappop(waiting)[2].work()
             if perf_counter() - now + first - self.ends_at > SHARE_S:
-                # `spend` moves `ends_at` back, so `first - self.ends_at` is the time that `work` has charged
+                # `spend` moves `ends_at` back by the charged time. So `first - self.ends_at` is the time that was
+                # charged during `work`.
                 break
         end = perf_counter() + SHARE_S
         while line and perf_counter() < end:

@@ -36,7 +36,8 @@ class MemoryBudget:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._most = max_bytes
-        # in eviction order: much memory without and with a token, then little memory without and with a token
+        # Four groups, in eviction order. First the connections with much memory: without a token, then with a token.
+        # Then the connections with little memory, in the same order.
         self._classes: tuple[dict[MemoryHolder, int], ...] = ({}, {}, {}, {})
         self._place: dict[MemoryHolder, dict[MemoryHolder, int]] = {}
         self.held = 0

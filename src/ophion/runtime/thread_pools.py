@@ -66,7 +66,7 @@ class DeadlineExceeded(OphionError):
 
 
 class Lane(Protocol):
-    """A queue of blocking jobs."""
+    """A thread pool with a bounded queue of blocking jobs (interface)."""
 
     name: str
 
@@ -176,7 +176,7 @@ class InlineLane:
 
 
 class Lanes(Protocol):
-    """The lanes of a node."""
+    """The lanes of a node, by purpose (interface)."""
 
     @property
     def write(self) -> Lane: ...
@@ -210,7 +210,7 @@ class Lanes(Protocol):
 
 
 class ThreadLanes:
-    """The lanes of a running node."""
+    """The lanes of a running node, each with threads of its own."""
 
     def __init__(
         self, read_threads: int | None = None, read_limit: int = 1024, trace_limit: int = 64, parse_limit: int = 256
@@ -241,7 +241,7 @@ class ThreadLanes:
 
 
 class InlineLanes:
-    """The lanes of a test."""
+    """The lanes of a test, without threads: each job runs in the calling thread."""
 
     def __init__(self) -> None:
         self.write = InlineLane("write")

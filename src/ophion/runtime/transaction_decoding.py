@@ -49,7 +49,7 @@ class TransactionDecoder(Protocol):
 
 
 class ThreadTransactionDecoder:
-    """Decoding in a running node."""
+    """Decodes in a thread of the extension, as a running node does."""
 
     def __init__(self, block_priority: BlockPriority | None = None) -> None:
         """Create the decoder. While `block_priority` is on, finished submissions are not collected."""
@@ -83,7 +83,9 @@ class ThreadTransactionDecoder:
         self._submit(arrival, raws)
 
     def _hold_single(self, arrival: object, raws: Sequence[bytes]) -> bool:
-        """Hold a submission for the next loop step if it comes alone. Otherwise submit the held submission, if any."""
+        """Hold a submission of one transaction until the next loop step. Returns False if the caller must submit it
+        now. A transaction that is held already is submitted first.
+        """
         if self._single is not None:
             held, self._single = self._single, None
             self._submit(*held)
@@ -156,7 +158,7 @@ class ThreadTransactionDecoder:
 
 
 class InlineTransactionDecoder:
-    """Decoding for tests: runs inline and calls back in the next loop step."""
+    """Decodes in the calling thread, for tests. Calls back in the next loop step."""
 
     is_eager = True
 

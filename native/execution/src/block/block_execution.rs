@@ -159,7 +159,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Set a deadline. A transaction that runs past the deadline is aborted and has no effect.
+    /// Set a deadline. A transaction that still runs at the deadline is aborted, and its changes are discarded.
     pub fn watch(&mut self, deadline: Instant) {
         deadline_watch::install(&mut self.evm.instruction);
         self.watching = Some(deadline_watch::until(deadline));
@@ -344,7 +344,7 @@ pub(super) fn settled(
     blob_price: u128,
 ) -> Result<(Effects, StateData)> {
     let state_root = trie.hash();
-    // read the node counters now, because `finish` consumes the database
+    // read the counters of trie nodes now, because `finish` consumes the database
     let (written, read) = (db.nodes_written()?, db.nodes_read());
     let Changes { changed_entries, preimages, codes, layers } = db.finish(&trie)?;
     let own = changed_entries * CHANGED_ENTRY + read * READ_BYTE;

@@ -93,7 +93,7 @@ impl Content {
     }
 }
 
-/// Build a whole block at once. The block equals that of an `IncrementalBuilder`, but the EVM is set up only once.
+/// Build a whole block at once, with one EVM. The result is the same as with `IncrementalBuilder`.
 pub fn build(
     parent: &StateData,
     env: &BlockEnv,

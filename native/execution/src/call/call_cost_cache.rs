@@ -13,7 +13,7 @@ use alloy_primitives::Address;
 
 /// Maximum number of contract functions in each of the two tables, light and heavy. A full table is cleared.
 const MAX_FUNCTIONS: usize = 4096;
-/// Fraction of the event loop's time that may be spent on calls that do not return in time.
+/// Maximum fraction of the event loop's time for calls that do not return in time.
 const SHARE: f64 = 0.05;
 /// Maximum unused time budget in seconds for calls that do not return in time.
 const MAX_S: f64 = 0.1;

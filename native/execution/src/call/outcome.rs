@@ -29,7 +29,8 @@ impl CallOutcome {
     }
 }
 
-/// Correct the result of a creation by an account with the maximum nonce. The creation fails, but revm reports success.
+/// Correct the result of a contract creation by an account with the maximum nonce. Such a creation fails, although revm
+/// reports success.
 pub fn settled(result: ExecutionResult) -> ExecutionResult {
     match result {
         ExecutionResult::Success { output: Output::Create(_, None), gas, logs, .. } => {

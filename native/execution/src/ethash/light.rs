@@ -222,7 +222,8 @@ impl Work {
 
 /// Return floor(2^256 / difficulty), for difficulties above 1.
 fn target(difficulty: U256) -> U256 {
-    // dividing 2^256 - 1 or 2^256 gives the same quotient, unless the difficulty divides 2^256
+    // 2^256 does not fit into 256 bits, so divide 2^256 - 1. The quotient is the same, unless the difficulty divides
+    // 2^256.
     let quotient = U256::MAX / difficulty;
     if U256::MAX % difficulty == difficulty - U256::ONE { quotient + U256::ONE } else { quotient }
 }

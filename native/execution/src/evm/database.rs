@@ -70,8 +70,8 @@ pub struct ExecDb {
     codes: B256Map<Bytecode>,
     /// Whether an account with storage but without code and nonce was read (create_collision.rs).
     storage_only_account: bool,
-    /// Whether the transactions of a call sequence run as one. If so, SSTORE gas depends on the slot values before the
-    /// first transaction.
+    /// Whether several transactions count as one. If so, SSTORE gas depends on the slot values before the first of
+    /// them.
     counts_from_start: bool,
     reads: usize,
     /// Whether an execution has called `console.log` (console_log.rs).
@@ -129,8 +129,8 @@ impl ExecDb {
         self.view.nodes_read.load(Ordering::Relaxed)
     }
 
-    /// From now on, `original_value_of` returns the slot values before the first of several transactions that run as
-    /// one (`evm_builder::count_from_start`).
+    /// Begin several transactions that count as one. From now on, `original_value_of` returns the slot values before
+    /// the first of them (`evm_builder::count_from_start`).
     pub(super) fn count_from_start(&mut self) {
         self.counts_from_start = true;
     }

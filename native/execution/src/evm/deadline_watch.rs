@@ -1,9 +1,9 @@
 //! Deadlines for calls, without an inspector.
 //!
-//! Every long run executes JUMPDEST, calls or expensive instructions many times. So these instructions check the
-//! deadline: they compare the remaining gas with the gas at the last clock check. This takes a nanosecond. An inspector
-//! would double the execution time. Counting the checks instead of gas would say little about time: hundreds of other
-//! instructions can run between two checks.
+//! Every long run executes JUMPDEST, calls or expensive instructions many times, so these instructions check the
+//! deadline. A check compares the remaining gas with the gas at the last clock check, and reads the clock only if
+//! enough gas was used. The comparison takes a nanosecond. An inspector would double the execution time. A counter of
+//! executed checks would not measure time, because hundreds of other instructions can run between two checks.
 //!
 //! Work that cannot be interrupted (a large hash, a precompiled contract) does not start if the remaining time may be
 //! too short.
@@ -32,7 +32,7 @@ const PER_BYTE: Duration = Duration::from_nanos(4);
 
 thread_local! {
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
-    /// Gas left at the last clock check; 0 forces a check.
+    /// Gas that was left when the clock was last checked; 0 forces a check at the next instruction that checks.
     static SEEN: Cell<u64> = const { Cell::new(0) };
     static EXPIRED: Cell<bool> = const { Cell::new(false) };
 }

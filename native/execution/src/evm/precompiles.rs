@@ -66,8 +66,8 @@ impl Precompiles {
         Ok(precompiles)
     }
 
-    /// Run the precompiled contract whose original address is `home`. The contract cannot be interrupted, so it does
-    /// not start if the remaining time may be too short.
+    /// Run the precompiled contract with the original address `home`. The contract does not start if the remaining time
+    /// may be too short, because it cannot be interrupted.
     fn run_at_home(
         &mut self,
         context: &mut EvmContext,
@@ -137,7 +137,7 @@ impl PrecompileProvider<EvmContext> for Precompiles {
         context: &mut EvmContext,
         inputs: &CallInputs,
     ) -> std::result::Result<Option<InterpreterResult>, String> {
-        // an override that moves a precompiled contract also fills `removed`, so most calls need only this one check
+        // A move also adds the old address to `removed`. So without entries in `removed`, no contract was moved.
         if self.removed.is_empty() {
             return self.run_at_home(context, inputs);
         }

@@ -181,7 +181,7 @@ fn worker<T: Send + 'static>(name: &str, shared: Arc<Shared<T>>) -> io::Result<S
 }
 
 fn give<T>(worker: &Sender<Round<T>>, round: Round<T>) {
-    // sending cannot fail, because the worker lives as long as the decoder
+    // `send` cannot fail here, because the worker thread lives as long as the decoder
     let _ = worker.send(round);
 }
 

@@ -169,8 +169,8 @@ pub struct Placed {
     pub logs_before: u64,
 }
 
-/// Decode one receipt of a record; None if the index is out of range. A receipt above `max_bytes` is an error and is
-/// not decoded.
+/// Decode one receipt of a stored record. Returns None if the index is out of range, and an error if the receipt
+/// exceeds `max_bytes`.
 pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option<Placed>> {
     let mut reader = Reader(bytes);
     let (mut gas_before, mut logs_before) = (0, 0);

@@ -107,7 +107,7 @@ impl StateData {
             Some(lowest) if lowest + 1 < self.layers.len() => self.layers[..=lowest].into(),
             _ => self.layers.clone(),
         };
-        // fail now if pruning has deleted this state, because without layers it is read only from stored trie nodes
+        // without layers, this state is read from stored trie nodes: fail now if pruning has deleted these nodes
         if let Some(snapshot) = &snapshot
             && !is_head
             && layers.is_empty()
@@ -146,7 +146,7 @@ pub struct View {
     pub fork: Option<Arc<Fork>>,
     /// Number of bytes of trie nodes read so far.
     pub nodes_read: AtomicUsize,
-    /// Storage tries by account hash. To read a slot of a cached trie, the account is not read.
+    /// Cache of storage tries by account hash. A read of a slot in a cached trie does not read the account.
     pub storage_tries: StorageTries,
     pub combined: CombinedNodes,
 }

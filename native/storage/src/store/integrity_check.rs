@@ -72,8 +72,8 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     let Some((head, number)) = snapshot.head()? else { return Ok(Vec::new()) };
     let tables = snapshot.tables();
     let mut total = number + 1 + private_integrity_check::entries(snapshot)?;
-    // Count the entries to check. `preimages` is listed twice: its rows are checked, and the state has as many accounts
-    // and slots as `preimages` and `accounts` have rows.
+    // Count the entries to check. `preimages` is listed twice: once for its own rows, and once as an estimate of the
+    // accounts and slots of the state.
     for table in [tables.positions, tables.preimages, tables.preimages, tables.accounts, tables.roots] {
         total += table.usage(snapshot.txn())?.0;
     }

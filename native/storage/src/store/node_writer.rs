@@ -19,7 +19,7 @@ impl NodeWriter {
         NodeWriter { table, next, buffer: Vec::new() }
     }
 
-    /// Return a `Saver` that can also read stored nodes and the collected new nodes.
+    /// Return a `Saver` that adds new trie nodes here and can also read stored nodes.
     pub(super) fn beside<'a>(&'a mut self, txn: &'a RoTxn<'a>) -> impl Saver + 'a {
         NodeSaver { nodes: Nodes { table: self.table, txn }, writer: self }
     }

@@ -234,8 +234,8 @@ impl Database {
         Ok(())
     }
 
-    /// Record payloads that arrived after the processor looked for them and before this write. Without this record,
-    /// these payloads would never run.
+    /// Record payloads as late if they arrived between the processor's lookup and this write. Otherwise these payloads
+    /// would never run.
     fn note_those_just_come(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
         for marker in writes.markers.iter().filter(|marker| !run.contains(&(&marker.block, &marker.hash))) {

@@ -38,7 +38,8 @@ pub struct Pruning {
     kept: B256Set,
     forget_from: Vec<u8>,
     reach: Option<Reach>,
-    /// The first node id that was assigned after marking started.
+    /// The first id of the trie nodes that were written after marking started. `sweep` does not check nodes from this
+    /// id on.
     bound: u64,
     sweep_from: Vec<u8>,
     pub forgotten: u64,
@@ -50,8 +51,8 @@ impl Pruning {
         let snapshot = database.snapshot()?;
         let mut kept = B256Set::default();
         let head = snapshot.head()?.map_or(0, |(_, number)| number);
-        // keep the genesis state and the states of recent blocks. List their roots here: root records of older versions
-        // have no block number.
+        // Keep the genesis state and the states of recent blocks. Look up their roots here, because root records of
+        // older versions have no block number.
         for at in std::iter::once(0).chain(oldest.min(head)..=head) {
             kept.insert(state_root(&snapshot, at)?);
         }

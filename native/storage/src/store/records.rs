@@ -33,7 +33,7 @@ impl<'t> Nodes<'t> {
 }
 
 impl Nodes<'_> {
-    /// Load a trie node like `load`. `read` also gets the number of deltas from which the node was built.
+    /// Load a trie node like `load`. `read` also receives the number of deltas that were applied to build the node.
     pub fn load_counted<T>(&self, id: u64, read: impl FnOnce(&[u8], u8) -> Result<T>) -> Result<T> {
         load(id, |id| self.row(id), |_| (), read)
     }

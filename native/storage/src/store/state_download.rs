@@ -175,8 +175,8 @@ impl Database {
         })
     }
 
-    /// Return each storage root whose trie is incomplete, with the first missing key; the key is zero if no slot is
-    /// stored.
+    /// Return the storage roots whose tries are incomplete, each with the next key to request. The key is zero if no
+    /// slot is stored yet.
     pub fn missing_storages(&self, roots: &[B256]) -> Result<Vec<(B256, B256)>> {
         let txn = self.read_txn()?;
         let mut found = Vec::new();
@@ -295,7 +295,7 @@ fn accounts_trie(tables: &Tables, txn: &RoTxn<'_>) -> Result<Trie<Account>> {
     Ok(record.map(Link::read).transpose()?.map_or_else(Trie::default, |link| link.trie()))
 }
 
-/// Write the new nodes of a trie that is not empty. Returns id and hash of its root node.
+/// Write the new nodes of a trie, which must not be empty. Returns id and hash of the trie's root node.
 fn grown<V: Value>(trie: &Trie<V>, writer: &mut NodeWriter, txn: &mut RwTxn<'_>) -> Result<Link> {
     let hash = trie.hash();
     let root = trie.root.as_ref().ok_or_else(|| Error::Storage("a trie without entries".into()))?;

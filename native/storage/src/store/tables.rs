@@ -246,7 +246,8 @@ tables!(
 );
 
 impl Tables {
-    /// Number of tables in the first version. If a database lacks all later tables, opening creates the later tables.
+    /// Number of tables in the first version of the database. Later versions added tables; opening an older database
+    /// creates all of them.
     pub const FIRST: usize = 13;
 }
 

@@ -34,7 +34,7 @@ fn part(transaction: &[u8]) -> u64 {
     u64::from(transaction[0]) * PARTS / 256
 }
 
-/// Return the last block up to `head` that wrote this partition; None if no block did.
+/// Return the last block, up to `head`, whose commit wrote this partition; None if there is none.
 fn written(part: u64, head: u64) -> Option<u64> {
     head.checked_sub((head + PARTS - part) % PARTS)
 }
@@ -81,7 +81,7 @@ impl TxIndexBuffer {
         self.of(&transaction[..]).remove(&row(&transaction[..], place));
     }
 
-    /// Write the partitions that these blocks must write. Call `settle` once the rows are on disk.
+    /// Write the partitions that are due with these blocks. The caller calls `settle` once the rows are on disk.
     pub fn write(&self, tables: &Tables, txn: &mut RwTxn<'_>, blocks: impl IntoIterator<Item = u64>) -> Result<Parts> {
         let parts: BTreeSet<u64> = blocks.into_iter().map(|number| number % PARTS).collect();
         for part in &parts {

@@ -52,9 +52,9 @@ pub struct Version {
 }
 
 impl Version {
-    /// Encode the delta from this version of a branch to `whole`, which gets the node id `id`. Returns None if the node
-    /// must be stored in full: the delta takes half of the bytes or more, there are too many deltas, or a version is
-    /// not a branch without value.
+    /// Encode the delta from this version of a branch to its new version `whole`, whose node id is `id`. Returns None
+    /// if the node must be stored in full. That is so if the delta takes at least half of the bytes, if too many deltas
+    /// precede it, or if a version is no branch or has a value.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);
@@ -78,8 +78,8 @@ impl Version {
     }
 }
 
-/// Append a child reference to a delta whose node id is `id`. The reference is shorter, because it has a distance
-/// instead of an id.
+/// Append the reference of a changed child to a delta. `id` is the id of the node that the delta describes. The
+/// reference holds the distance to the child's id, which takes fewer bytes than the id.
 fn shorten(child: &[u8], id: u64, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader(child);
     if reader.byte()? != 0 {
@@ -149,8 +149,8 @@ fn later(id: u64) -> Error {
     Error::damaged(format!("trie node {id} refers to a later one"))
 }
 
-/// Call `read` with the full form of a node and its number of deltas. `row` loads a row by id. `earlier` gets the id of
-/// every earlier row that the deltas need.
+/// Build the full form of a node from its deltas. Calls `read` with this form and the number of deltas. `row` loads a
+/// database row by id. `earlier` is called with the id of every earlier row that the deltas need.
 pub fn load<'t, T>(
     id: u64,
     row: impl Fn(u64) -> Result<&'t [u8]>,

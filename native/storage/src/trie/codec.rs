@@ -92,8 +92,8 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
     }
 }
 
-/// Return the id of the root of the account's storage trie, read from a stored leaf; None if the account has no
-/// storage.
+/// Read a stored leaf of the state trie. Returns the id of the root node of the account's storage trie; None if the
+/// account has no storage.
 fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 0 {

@@ -145,7 +145,7 @@ impl Difference {
     }
 }
 
-/// Return the hash of the stored trie's node at `path`; None if no node begins there.
+/// Return the hash of the node at `path` in the stored trie; None if no node has this path.
 fn hash_at<V: Value>(trie: &Trie<V>, path: &Nibbles, source: &impl Source) -> Result<Option<B256>> {
     let Some(root) = &trie.root else { return Ok(None) };
     if path.is_empty() {

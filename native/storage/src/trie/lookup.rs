@@ -61,7 +61,7 @@ enum Found<V> {
     },
 }
 
-/// Follow a key from nibble `at` through a stored node and its verbatim children.
+/// Follow a key from nibble `at` through a stored node and the children that are stored inside it.
 fn seek<V: Value>(bytes: &[u8], key: &Nibbles, mut at: usize) -> Result<Found<V>> {
     let mut reader = Reader(bytes);
     loop {

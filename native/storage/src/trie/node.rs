@@ -23,12 +23,13 @@ pub trait Value: Clone {
     /// Return the length of the value's stored form.
     fn stored_length(&self) -> usize;
     fn restore(bytes: &[u8]) -> Result<Self>;
-    /// Write the trie below this value (an account's storage) before the value. `before` is the root of the trie's
-    /// previous version.
+    /// Write the storage trie of an account, before the account itself is written. `before` is the root of the previous
+    /// version of this trie.
     fn save(&self, before: Option<u64>, saver: &mut dyn Saver) -> Result<()>;
-    /// Evict the nodes up to the id `_last` from the trie below this value (an account's storage).
+    /// Evict nodes with an id up to `_last` from the storage trie of an account. Other values have no trie.
     fn evict(&mut self, _last: u64) {}
-    /// Return the id of the root of the trie below this value (an account's storage), once stored.
+    /// Return the id of the root node of an account's storage trie. Returns None before the trie is stored, and for
+    /// other values.
     fn below(&self) -> Option<u64> {
         None
     }
@@ -103,7 +104,8 @@ impl<V> Clone for Child<V> {
     }
 }
 
-/// Return the index of child `nibble` in the list of existing children, which `mask` describes.
+/// Return the position of the child for `nibble` in the list of existing children. `mask` has one bit for each existing
+/// child.
 pub fn rank(mask: u16, nibble: u8) -> usize {
     (mask & ((1u16 << nibble) - 1)).count_ones() as usize
 }

@@ -17,7 +17,7 @@ pub(super) fn skip_child(reader: &mut Reader<'_>) -> Result<()> {
     }
 }
 
-/// Return the stored form of a child that is part of its parent's row. The reader is after the child's tag.
+/// Read a child that is stored in its parent's row. Returns its stored form. The tag of the child is read already.
 pub(super) fn held<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     let length = u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes"));
     reader.take(length.into())

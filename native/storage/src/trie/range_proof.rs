@@ -83,7 +83,7 @@ impl Range<'_> {
         }
     }
 
-    /// Return a subtree without its entries inside the range; None if no entries remain.
+    /// Remove the entries of the range from a subtree. Returns the rest of the subtree; None if no entries remain.
     fn outside(&mut self, child: &RlpChild, prefix: Nibbles) -> Result<Option<Child<Plain>>> {
         match self.place(&prefix) {
             Place::Inside => return Ok(None),

@@ -40,7 +40,7 @@ class ExtraForm(Enum):
 
 
 class BftExtraData(Struct, frozen=True):
-    """Decoded extra data."""
+    """The extra data of a BFT header, decoded."""
 
     vanity: bytes
     """32 bytes that the proposer may choose."""

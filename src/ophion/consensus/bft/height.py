@@ -121,7 +121,7 @@ class Height:
 
     @property
     def memory(self) -> DurableVotes:
-        """The votes of this validator at this height."""
+        """The votes of this validator at this height, as they are stored on disk."""
         return self._own.memory
 
     # --- timers and results ---------------------------------------------------------------------
@@ -194,8 +194,8 @@ class Height:
     def on_checked(self, event: ProposalChecked, now: float) -> None:
         """Accept a valid proposal. If its round is later than the current round, move to that round.
 
-        An invalid block stays pinned to its round, because its proposer has signed it. If the body does not match the
-        header, the next copy of the proposal is checked.
+        After an invalid block, the round accepts no other block, because its proposer has signed this one. If the body
+        does not match the header, the next copy of the proposal is checked.
         """
         number = event.round
         offer = self._offers.checked(number, event.digest)

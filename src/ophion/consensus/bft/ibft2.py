@@ -62,7 +62,7 @@ _STYLE: Final = WireStyle(
 
 
 class Ibft2(Ibft2ExtraData, MessageCodec):
-    """The IBFT 2.0 protocol."""
+    """The rules and the message encoding of IBFT 2.0."""
 
     name = "ibft2"
     style = _STYLE

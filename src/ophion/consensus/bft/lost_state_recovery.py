@@ -72,7 +72,7 @@ class LostStateRecovery:
             self._reached[author] = max(round_number, self._reached.get(author, 0))
 
     def next_look(self, timing: RoundTiming, now: float) -> float:
-        """Return the wall time at which this validator next checks whether the other validators make progress."""
+        """Return the wall time of the next check whether the other validators make progress."""
         return now + _WAIT_TIMEOUTS * timing.timeout(0)
 
     def joins(self, validator_set: ValidatorSet, timing: RoundTiming, now: float) -> DurableVotes | None:

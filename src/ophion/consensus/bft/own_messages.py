@@ -38,8 +38,8 @@ class OwnMessages:
         self._is_alone = len(validator_set) == 1
         self._sent: dict[type[BftMessage], BftMessage] = {}
         """Own messages of the current round, by type."""
-        # `_remembered` holds the votes that this process has written; it starts as None even if `memory` comes from
-        # disk, so that the first vote is always written
+        # `_remembered` holds the votes that this process has written. It starts as None, even if `memory` was read from
+        # disk. So the first vote is always written.
         self._remembered: DurableVotes | None = None
 
     def cast(
@@ -76,8 +76,7 @@ class OwnMessages:
         """Send and count a message whose votes are stored. If the round of the message has ended, do not send it."""
         message, votes, known = event.message, event.votes, self.memory.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
-            # while this vote was being stored, another message of this validator has stored a later prepared block:
-            # keep that block
+            # another message of this validator has stored a later prepared block meanwhile, so keep that block
             votes = DurableVotes(votes.height, votes.round, votes.vote, known)
         self.memory = votes
         if message.round == round_number:
@@ -85,7 +84,7 @@ class OwnMessages:
             event.order.then(message)
 
     def with_vote(self, round_number: int, digest: Hash32) -> DurableVotes:
-        """Return the votes with a vote for a digest in a round."""
+        """Return a copy of the stored votes, with a further vote for a digest in a round."""
         memory = self.memory
         if memory.round == round_number and memory.vote == digest:
             return memory

@@ -40,7 +40,7 @@ class ProposalAction(Enum):
 
 
 class PendingProposals:
-    """Proposals by round."""
+    """The proposals of one height that wait for their check, by round."""
 
     def __init__(self) -> None:
         self._offers: dict[int, list[PendingProposal]] = {}
@@ -51,11 +51,11 @@ class PendingProposals:
         """Peers that sent a proposal with a wrong body."""
 
     def __len__(self) -> int:
-        """Number of stored proposals, pinned rounds and peers, as a measure of memory."""
+        """Number of entries, as a measure of memory: proposals, rounds with a proposal, and senders."""
         return sum(map(len, self._offers.values())) + len(self._pinned) + len(self._wrong_body_peers)
 
     def is_pinned(self, round_number: int) -> bool:
-        """Whether the proposer of a round has proposed."""
+        """Whether a round has a justified proposal. A round accepts no second digest."""
         return round_number in self._pinned
 
     def state(self, proposal: Proposal, sender: Address | None) -> ProposalAction:
@@ -94,11 +94,15 @@ class PendingProposals:
         return offers.pop(0)
 
     def close(self, round_number: int) -> None:
-        """Drop the copies of a proposal whose body is right. Its round stays pinned, even if the block is invalid."""
+        """Drop the other copies of a proposal whose body matches its header. The round accepts no other digest, even if
+        the block is invalid.
+        """
         del self._offers[round_number]
 
     def next_copy(self, round_number: int, peer: Address | None) -> Proposal | None:
-        """Return the next copy to check after a wrong body from `peer`. Without a copy, unpin the round."""
+        """Return another copy of a proposal, after the copy of `peer` had a wrong body. If there is no other copy, the
+        round accepts any proposal again.
+        """
         self._wrong_body_peers.add(peer)
         offers = self._offers[round_number]
         if offers:

@@ -64,7 +64,7 @@ _STYLE: Final = WireStyle(
 
 
 class Qbft(QbftExtraData, MessageCodec):
-    """The QBFT protocol."""
+    """The rules and the message encoding of QBFT."""
 
     name = "qbft"
     style = _STYLE
@@ -153,7 +153,8 @@ class Qbft(QbftExtraData, MessageCodec):
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # reject a block that names a later round, because `check_same_block` could not match it in later proposals
+            # reject a block whose extra data has a later round, because `check_same_block` could not match it in later
+            # proposals
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:
@@ -174,8 +175,8 @@ class Qbft(QbftExtraData, MessageCodec):
             _check_builder(proposal)
             return
         latest = max(claims)
-        # a repeated block may name the prepared round (most clients), round 0 (some clients) or, from a malicious
-        # client, any earlier round
+        # A block that is proposed again names a round in its extra data. Most clients write the round in which the
+        # block was prepared, some write round 0. A malicious client may write any earlier round.
         check_same_block(block, (latest, 0, *range(1, min(latest, _MAX_FORMS))), claims[latest], forms)
         check_prepares(proposal.prepares, validator_set.quorum, latest, claims[latest], validator_set)
 

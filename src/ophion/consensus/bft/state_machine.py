@@ -4,7 +4,7 @@ The state machine never waits, reads no clock and does no I/O: `now` comes with 
 from one thread and runs the effects. The simulator does the same with thousands of machines and a virtual clock.
 
     driver ── NewHead, MessageReceived, timers, ProposalBuilt, ProposalChecked, Connected ──▶ BftStateMachine.handle
-           ◀── SetTimer, Remember, Multicast, RelayMessage, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
+           ◀── SetTimer, StoreVotes, Multicast, RelayMessage, BuildProposal, CheckProposal, ImportBlock, CatchUp ──
 
 This file holds the state that outlives a height: head, filters, messages of later heights, liveness. `Height` holds the
 state of one height.

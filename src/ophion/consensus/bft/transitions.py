@@ -66,7 +66,8 @@ class BftSchedule:
         self._spec = spec
         self._eras = _eras(spec)
         """Eras in ascending order. The first era begins at block 0, or after the last Clique block."""
-        # most networks have one era, so cache it, because a node calls `era` a dozen times per block
+        # Cache the range of the last block, because a node calls `era` a dozen times per block. Most networks have one
+        # range.
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
@@ -81,13 +82,13 @@ class BftSchedule:
         return tuple(era.protocol for era in self._eras)
 
     def era(self, number: int) -> ProtocolRange:
-        """Return protocol and parameters of a block."""
+        """Return the range of blocks with one protocol that contains this block."""
         if self._only_era is not None:
             return self._only_era
         return next(era for era in reversed(self._eras) if number >= era.first)
 
     def era_after(self, number: int) -> ProtocolRange:
-        """Return the era of the block after this block. Votes in this block already count by the rules of that era."""
+        """Return the protocol range of the next block. Votes in this block already count by the rules of that range."""
         return self.era(number + 1)
 
     def settings(self, number: int, timestamp: int) -> BlockSettings:

@@ -113,7 +113,7 @@ def _round_change(stored: VoteRecord, wanted: VoteRecord) -> VoteRecord | None:
 
 
 def _conflicts(stored: VoteRecord, wanted: VoteRecord) -> bool:
-    """Whether two records claim different prepared blocks for the same round, which an honest quorum excludes."""
+    """Whether two records claim different prepared blocks for one round. An honest quorum never does that."""
     return wanted.prepared_round == stored.prepared_round and wanted.prepared != stored.prepared
 
 

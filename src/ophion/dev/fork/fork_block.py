@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from ophion.dev.block_json import decode_header, decode_word
 from ophion.dev.fork.response_cache import find_point, keep_point
 from ophion.dev.fork.settings import ForkSettings
 from ophion.dev.fork.source_client import ForkSource
 from ophion.errors import ForkSourceError
-from ophion.primitives.header import HashedHeader, Header
-from ophion.primitives.types import HASH_LENGTH
+from ophion.primitives.header import HashedHeader
 from ophion.runtime.blocking_json_rpc import Failure
 
 
@@ -66,50 +66,6 @@ def header_of(block: dict[str, Any]) -> HashedHeader:
     another way.
     """
     try:
-        header = Header(
-            parent_hash=_data(block, "parentHash"),
-            ommers_hash=_data(block, "sha3Uncles"),
-            coinbase=_data(block, "miner"),
-            state_root=_data(block, "stateRoot"),
-            transactions_root=_data(block, "transactionsRoot"),
-            receipts_root=_data(block, "receiptsRoot"),
-            logs_bloom=_data(block, "logsBloom"),
-            difficulty=int(block.get("difficulty") or "0x0", 16),
-            number=int(block["number"], 16),
-            gas_limit=int(block["gasLimit"], 16),
-            gas_used=int(block["gasUsed"], 16),
-            timestamp=int(block["timestamp"], 16),
-            extra_data=_data(block, "extraData"),
-            mix_hash=_data(block, "mixHash") if block.get("mixHash") else bytes(32),
-            nonce=_data(block, "nonce") if block.get("nonce") else bytes(8),
-            base_fee_per_gas=_number(block, "baseFeePerGas"),
-            withdrawals_root=_optional(block, "withdrawalsRoot"),
-            blob_gas_used=_number(block, "blobGasUsed"),
-            excess_blob_gas=_number(block, "excessBlobGas"),
-            parent_beacon_block_root=_optional(block, "parentBeaconBlockRoot"),
-            requests_hash=_optional(block, "requestsHash"),
-        )
-        if not 0 <= header.number < 2**64:
-            raise ValueError(f"number {block['number'][:80]}")
-        return HashedHeader(header, _word(block, "hash"))
+        return HashedHeader(decode_header(block), decode_word(block["hash"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ForkSourceError(f"The forked block cannot be read: {error}") from None
-
-
-def _data(block: dict[str, Any], name: str) -> bytes:
-    return bytes.fromhex(block[name][2:])
-
-
-def _word(block: dict[str, Any], name: str) -> bytes:
-    found = _data(block, name)
-    if len(found) != HASH_LENGTH:
-        raise ValueError(f"{name} of {len(found)} bytes")
-    return found
-
-
-def _optional(block: dict[str, Any], name: str) -> bytes | None:
-    return None if block.get(name) is None else _data(block, name)
-
-
-def _number(block: dict[str, Any], name: str) -> int | None:
-    return None if block.get(name) is None else int(block[name], 16)

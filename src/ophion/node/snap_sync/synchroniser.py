@@ -181,7 +181,7 @@ class SnapSynchroniser:
         """Return the number of the last block to fetch."""
         if self._trusted is not None:
             return await self._trusted.fetch(target, self._chain.head)
-        # the number must not fall, because blocks above this target's pivot may be written already
+        # the number of the pivot must not decrease, because blocks above the new pivot may be written already
         return max(self._chain.head.number, target.height - self._distance)
 
     def _failed(self, target: EthPeer) -> None:

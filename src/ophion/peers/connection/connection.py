@@ -198,7 +198,9 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """Handle the end of the remote node's data. Keeps the socket open until all received messages are read."""
+        """Handle the end of the data from the remote node. The socket stays open until all received messages are
+        processed.
+        """
         self._channel.is_remote_closed = True
         if self._ending is not None or not self._channel.has_unread:
             return False
@@ -263,8 +265,8 @@ class Connection(asyncio.Protocol):
         channel.resume_when_read()
 
     def _note_membership(self) -> None:
-        """Record whether the peer is a network member (validator, static or permitted node). Called only after Hello
-        and when the timer fires, because the lookup computes a hash and its result rarely changes.
+        """Record whether the peer is a network member (validator, static or permitted node). The lookup computes a hash
+        and its result rarely changes, so this is called only after Hello and when the timer fires.
         """
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
@@ -350,7 +352,7 @@ class Connection(asyncio.Protocol):
                 self._end(DisconnectReason.TIMEOUT, problem, by_us=True)
 
     def _silence(self) -> str | None:
-        """Ping a silent peer and set the timer again; return the error when the peer has timed out."""
+        """Ping a peer that sends nothing, and set the timer again. Returns an error if the peer has timed out."""
         now = self._context.clock.monotonic()
         if self._channel.has_unread:
             # the node has not read all received bytes yet, so the peer is not silent

@@ -48,6 +48,6 @@ class PeerLiveness:
         return True
 
     def next_check_s(self, now: float) -> float:
-        """Return the seconds until the connection must check again whether the peer is silent."""
+        """Return the seconds until the next check whether the peer still sends messages."""
         silent, idle = now - self.received_at, self._timing.idle
         return (2 if silent >= idle else 1) * idle - silent

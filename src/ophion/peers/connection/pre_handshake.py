@@ -43,7 +43,7 @@ class PreHandshake:
             self._timer = loop.call_later(seconds, self.leave)
 
     def enter(self) -> socket.socket:
-        """Stop watching the socket and return it to the caller, which runs the handshake."""
+        """Hand the socket to the caller, which runs the handshake. This object no longer reads from the socket."""
         accepted = self._socket
         assert accepted is not None
         self._unwatch(accepted)

@@ -245,12 +245,10 @@ class Validators:
             connection.peer.send(connection.capability, raw.code, raw.data, may_drop=may_drop)
 
     def _targets_for(self, author: Address, is_direct: bool = True) -> list[_ValidatorPeer]:
-        """Return the connections of the validators that may lack a message of `author`.
-
-        Several nodes may act for the author. A validator is left out only if it has reported connections to all of
-        these nodes, because any of them may be stopped. `is_direct` means that a node of the author has sent the
-        message to this node. Otherwise the author may have nodes that this node does not know, and no validator is left
-        out.
+        """Return the connections of validators that may not have received a message of `author`. Several nodes may act
+        for the author. A validator is left out only if it has reported connections to all of these nodes, because any
+        of them may be stopped. `is_direct` means that a node of the author has sent the message to this node. Otherwise
+        the author may have nodes that this node does not know, and no validator is left out.
         """
         validators = self._note_validators()
         if not is_direct and self.nodes.has_nodes(author):

@@ -233,8 +233,8 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # this node may have sent the open Ping only because the remote node pinged first; from now on the Ping counts
-        # against `_MAX_OPEN`
+        # From now on the open Ping counts against `_MAX_OPEN`. So far it may have been only the reply to a Ping of the
+        # remote node.
         self._returned.leave((enode.node_id, enode.ip, PacketKind.PONG))
         return await asyncio.shield(request.answer)
 
@@ -413,8 +413,8 @@ class Discovery:
             self._keep(enode)
 
     def _return_ping(self, enode: Enode) -> None:
-        """Ping an unproven node that has pinged us. If too many such Pings are open, give up an open Ping to the IP
-        that has most of them.
+        """Ping a node that has pinged this node and has not proven its endpoint. If too many such Pings are open, drop
+        one to the IP with the most open Pings.
         """
         key = (enode.node_id, enode.ip, PacketKind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:

@@ -31,7 +31,7 @@ class EndpointProofs:
         return is_new
 
     def hear(self, node_id: bytes, ip: str, now: float) -> None:
-        """Record that a node pinged us and got our Pong. That node now has a proof of our endpoint."""
+        """Record that a node has received a Pong from this node. The node now has a proof of this node's endpoint."""
         _remember(self._seen, (node_id, ip), now, None)
 
     def proven(self, node_id: bytes, ip: str, now: float) -> Enode | None:

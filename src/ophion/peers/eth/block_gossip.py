@@ -132,7 +132,7 @@ class BlockGossip:
             if self._tasks.spawn(self._take_full(peer, encoded, header), peer):
                 return
             self._held.remove(header.hash)
-        # the peer does not send this block again, so synchronisation must fetch the dropped block
+        # the peer does not send a dropped block again, so synchronisation must fetch it
         self.dropped += 1
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
@@ -181,7 +181,7 @@ class BlockGossip:
             self._send_hash(peer, head, encode_new_hashes([(head.hash, head.number)]))
 
     def left(self, peer: EthPeer) -> None:
-        """Drop a peer's blocks that wait for a parent. Blocks whose import has started are not dropped."""
+        """Drop a disconnected peer's blocks that wait for a parent. Blocks whose import has started are not dropped."""
         self._fetcher.left(peer)
         for parent, waiting in tuple(self._orphans.items()):
             for block in tuple(waiting):

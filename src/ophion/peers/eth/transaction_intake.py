@@ -74,7 +74,7 @@ class IntakeShare:
         return True
 
     def leave(self) -> None:
-        """Release a slot for a batch and give it to the next waiting intake that still has transactions to submit."""
+        """Release a slot. The next waiting intake with transactions to submit gets it."""
         self._free += 1
         while self._free and self._waiting:
             following = next(iter(self._waiting))

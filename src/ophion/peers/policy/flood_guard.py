@@ -133,7 +133,7 @@ class FloodGuard:
         refusal = self._refused.get(node_id)
         if refusal is not None:
             until, rules = refusal
-            # refused nodes share one token bucket of their own, so that they do not delay unknown nodes
+            # all refused nodes share one token bucket, so that they use up no tokens of unknown nodes
             return (until <= now or rules != self._rules) and _take(self._refused_redials, now)
         since = self._unknown.get(node_id)
         if since is None:

@@ -39,7 +39,7 @@ EMPTY: Final = b"\xc0"
 
 
 class Stage(Enum):
-    """Stage of a session."""
+    """Stage of a session, from the RLPx handshake to the end."""
 
     HANDSHAKE = "handshake"
     HELLO = "hello"
@@ -178,8 +178,8 @@ class Session:
         self._ready.clear()
 
     def receive(self, data: bytes, most: int) -> Iterator[Event]:
-        """Process received bytes and yield at most `most` events. The next call, even without data, yields the
-        remaining events.
+        """Process received bytes and yield at most `most` events. Further events come from the next call, which needs
+        no data.
         """
         if self.stage is Stage.HANDSHAKE:
             data = self._continue_handshake(data)

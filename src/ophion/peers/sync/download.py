@@ -184,8 +184,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # reject an incomplete header range: the last header of a complete range is known, and so proves the headers
-            # before it
+            # Reject an incomplete header range. Only a complete range ends at a header that is known, which proves the
+            # headers before it.
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return

@@ -87,7 +87,7 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: HeaderRange) -> None:
-        """Queue a header range again after its request failed, in front of all other ranges."""
+        """Put a header range back to the front of the queue, because its request has failed."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 

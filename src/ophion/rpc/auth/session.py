@@ -44,8 +44,8 @@ class ClientSession(HttpSession, Protocol):
 
 
 class UnauthenticatedSession:
-    """The session of a request without a valid token. It stores no HTTP request heads, because the token may become
-    valid later.
+    """The session of a request without a valid token. The fast path does not remember the HTTP head of such a request,
+    because its token may become valid later.
     """
 
     __slots__ = ("handle", "heads", "may_call")
@@ -105,7 +105,7 @@ class Session:
         return self._claims.username
 
     def look(self) -> bool:
-        """Return whether the token is valid now. An invalid token ends the session for good."""
+        """Check whether the token is valid now. If not, the session ends and stays ended."""
         if self.is_trusted and self._left_s(self._claims) <= 0:
             self._end()
         return self.is_trusted

@@ -214,16 +214,17 @@ async def _opened(dev: DevNode, url: object, number: int | None) -> Fork:
 
 @cheat_code("anvil_dumpState", "hardhat_dumpState")
 async def dump_state(ctx: RpcContext, with_history: AnyParam | None = None) -> Text:
-    """Returns all accounts in Anvil's format: hexadecimal of compressed JSON, for `anvil_loadState`."""
+    """Returns all accounts and blocks in Anvil's format: hexadecimal of compressed JSON, for `anvil_loadState`."""
     from ophion.dev.state_dump import dump, packed
 
     dev = dev_of(ctx)
-    return data(await ctx.lanes.read.run(lambda: packed(dump(dev))))
+    async with dev.sealer.head_lock:
+        return data(await ctx.lanes.read.run(lambda: packed(dump(dev))))
 
 
 @cheat_code("anvil_loadState", "hardhat_loadState")
 async def load_state(ctx: RpcContext, state: DataParam) -> Boolean:
-    """Loads accounts from a dump into the current state; returns true."""
+    """Loads the blocks of a dump, and its accounts into the current state; returns true."""
     from ophion.dev.state_dump import BadStateFile, load, unpacked
 
     try:

@@ -77,7 +77,7 @@ class BlockRequest(Struct, frozen=True):
 
 
 class Simulation(Struct, frozen=True):
-    """A decoded eth_simulateV1 request."""
+    """An eth_simulateV1 request, decoded: simulated blocks and flags."""
 
     blocks: Sequence[BlockRequest]
     with_transfers: bool

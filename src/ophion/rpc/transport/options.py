@@ -20,7 +20,7 @@ def listening_port(default: int) -> Any:
 
 
 class ListenerConfig(Options):
-    """Address of one service."""
+    """Address of one service: whether the service runs, and on which host and port it listens."""
 
     enabled: bool = option("--{service}-enabled", default=False, help="Serve {content}.")
     host: str = option(

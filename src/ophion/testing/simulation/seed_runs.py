@@ -73,7 +73,7 @@ class SeedOutcome(Struct, frozen=True):
 
 
 class SeedSummary(Struct):
-    """Results of many seeds."""
+    """Results of simulation runs with many seeds, added up."""
 
     seeds: int = 0
     blocks: int = 0

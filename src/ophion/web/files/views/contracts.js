@@ -9,7 +9,7 @@ export function show(root) {
     for (const one of file.files) takeText(await one.text(), one.name);
   } });
   put(root, h("h1", "Known contracts"),
-    card("Add some", h("div.drop", h("p", "Drop JSON files of contracts anywhere here: plain ABIs or compiler output."), h("p", file), h("p", "They stay in this browser."))),
+    card("Add ABIs", h("div.drop", h("p", "Drop JSON files of contracts anywhere here: plain ABIs or compiler output."), h("p", file), h("p", "The ABIs are stored in this browser only."))),
     card("Stored ABIs", table("Contracts", ["Name", ["Functions", "right"], ["Events", "right"], "At", h("span.hidden", "Actions")], abis().map((one) => [
       h("b", one.name), [count(one.abi.filter((entry) => entry.type === "function").length), "right"], [count(one.abi.filter((entry) => entry.type === "event").length), "right"],
       one.addresses.length ? one.addresses.map((address) => h("div", addressLink(address, true))) : h("span.soft", "matched by selector"),
