@@ -103,7 +103,7 @@ class EthPeer:
     ) -> None:
         self.peer = peer
         self.version = version
-        self.requests = Requests(self._send_request)
+        self.requests = Requests(self._send_request, cancelled_timed_out=self._timed_out)
         self.known_blocks = RecentHashes(_KNOWN_BLOCKS)
         self.known_transactions = RecentHashes(_KNOWN_TRANSACTIONS)
         self.status: Status | None = None
@@ -112,6 +112,8 @@ class EthPeer:
         """The best block that the peer is known to have."""
         self.height = 0
         """Estimated height of the peer's chain."""
+        self.response_s = 0.0
+        """Longest time in seconds that a response of the peer took."""
         self._host = host
         self._request_handler = requests
         self._handlers = handlers
@@ -287,11 +289,15 @@ class EthPeer:
         )
 
     async def _exchange(self, code: Code, encode: Callable[[int], bytes], read: Callable[[bytes], T]) -> T:
+        now = asyncio.get_running_loop().time
+        began = now()
         try:
             body = await self.requests.ask(code, encode)
         except RequestTimedOut:
             self._timed_out()
             raise
+        finally:
+            self.response_s = max(self.response_s, now() - began)
         try:
             value = read(body) if len(body) <= _SMALL else await self._host.lane.run(self.peer, lambda: read(body))
         except (DecodeError, NativeError, PeerMisbehaved) as error:

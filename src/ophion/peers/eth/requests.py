@@ -2,6 +2,7 @@
 
 At most five requests are open, because other clients refuse more; further callers wait. A request returns the encoded
 body of its response or raises `RequestFailed`. Late responses are ignored. Unsolicited responses are a protocol breach.
+A caller may cancel a request. Without a response within the time limit, the request still counts as timed out.
 """
 
 from __future__ import annotations
@@ -47,8 +48,17 @@ class _Open(Struct):
 class Requests:
     """The open requests to one peer."""
 
-    def __init__(self, send: Callable[[Code, bytes], bool], timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        send: Callable[[Code, bytes], bool],
+        timeout_s: float = TIMEOUT_S,
+        cancelled_timed_out: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Create the requests of a peer. `cancelled_timed_out` is called for a cancelled request without a response in
+        time.
+        """
         self._send = send
+        self._cancelled_timed_out = cancelled_timed_out
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(MAX_OPEN)
         self._open: dict[int, _Open] = {}
@@ -74,8 +84,10 @@ class Requests:
                 raise RequestFailed(code.label, "the peer has disconnected")
             request_id = self._next_id
             self._next_id += 1
-            waiter: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[bytes] = loop.create_future()
             self._open[request_id] = _Open(ANSWERS[code], waiter)
+            end = loop.time() + self._timeout_s
             try:
                 if not self._send(code, encode(request_id)):
                     raise RequestFailed(code.label, "the peer has disconnected")
@@ -83,6 +95,9 @@ class Requests:
                     return await waiter
             except TimeoutError:
                 raise RequestTimedOut(code.label) from None
+            except asyncio.CancelledError:
+                loop.call_at(end, self._check_cancelled, request_id)
+                raise
             finally:
                 if self._open.pop(request_id, None) is not None:
                     self._expect_late(request_id, ANSWERS[code])
@@ -111,13 +126,22 @@ class Requests:
             if not found.waiter.done():
                 found.waiter.set_exception(RequestFailed(found.answer.label, "the peer has disconnected"))
         self._open.clear()
-        # break the reference cycle with the peer, so that Python frees the peer at once
+        # break the reference cycles with the peer, so that Python frees the peer at once
         self._send = _send_to_closed_peer
+        self._cancelled_timed_out = _ignore
 
     def _expect_late(self, request_id: int, answer: Code) -> None:
         self._late[request_id] = answer
         if len(self._late) > _MAX_LATE:
             del self._late[next(iter(self._late))]
+
+    def _check_cancelled(self, request_id: int) -> None:
+        if request_id in self._late:
+            self._cancelled_timed_out()
+
+
+def _ignore() -> None:
+    pass
 
 
 def _send_to_closed_peer(code: Code, payload: bytes) -> bool:

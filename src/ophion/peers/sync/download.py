@@ -3,7 +3,8 @@
 One loop starts the header requests, body requests and imports that are possible now, and waits until one of them ends.
 Headers and bodies download while blocks are executed.
 
-Only the target is blamed for an invalid chain. Other peers ("helpers") may lack headers or bodies without blame.
+Only the target is blamed for an invalid chain. Other peers ("helpers") may lack headers or bodies without blame. Slow
+peers get no further requests, and a slow target is replaced (`peer_speed.py`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.peer import FIRST_SCORE
 from ophion.peers.sync.body_queue import BodyQueue, Slot
 from ophion.peers.sync.header_requests import STRETCH, HeaderPlan, HeaderRange, HeadersNotLinked
+from ophion.peers.sync.peer_speed import HelperSpeed, TargetSpeed
 from ophion.peers.sync.sync_metrics import SyncMetrics
 from ophion.primitives.header import HashedHeader
 
@@ -39,7 +41,19 @@ _MAX_FAILURES: Final = 5
 """Number of consecutive failed requests after which the sync cycle fails."""
 _MAX_PIECES: Final = 8
 """Limit of additional requests that a helper gets to complete one range of headers."""
+_MIN_FULL_BYTES: Final = 256 * 1024
+"""Size of bodies above which a response with fewer bodies than requested is complete."""
+_LOOK_S: Final = 0.25
+"""Seconds between two checks for slow peers."""
 _WHAT: Final = "synchronisation"
+
+
+class TargetTooSlow(RequestFailed):
+    """Raised when the import waited too long for the target, and another peer may be faster."""
+
+    def __init__(self, blocks_per_s: float) -> None:
+        super().__init__(_WHAT, "the peer is too slow")
+        self.blocks_per_s = blocks_per_s
 
 
 class Download:
@@ -54,9 +68,11 @@ class Download:
         look_ahead: Callable[[list[HashedHeader]], Coroutine[Any, Any, None]],
         figures: SyncMetrics,
         goal: int | None = None,
+        is_replaceable: Callable[[float], bool] = lambda blocks_per_s: False,
     ) -> None:
         """Create the download. `helpers` are all usable peers, including the target. `look_ahead` precomputes header
-        data before import. `goal` is the last block; None for the target's best block.
+        data before import. `goal` is the last block; None for the target's best block. `is_replaceable` returns whether
+        another peer may deliver more blocks per second than the target does.
         """
         self.imported = 0
         """Number of blocks that this cycle has imported."""
@@ -65,6 +81,11 @@ class Download:
         self._plan = HeaderPlan(ancestor, target.height if goal is None else goal)
         self._queue = BodyQueue()
         self._helpers = helpers
+        self._is_replaceable = is_replaceable
+        self._now = asyncio.get_running_loop().time
+        self._began = self._now()
+        self._helper_speed = HelperSpeed(helpers())
+        self._target_speed = TargetSpeed()
         self._import_batch = import_batch
         self._look_ahead = look_ahead
         self._figures = figures
@@ -97,8 +118,9 @@ class Download:
     async def run(self) -> None:
         """Download and import until the goal is reached.
 
-        Raises `RequestFailed` when no peer responds, `HeadersNotLinked` when the target's headers do not link, and
-        `PeerMisbehaved` when the chain is invalid. Imported blocks stay.
+        Raises `RequestFailed` when no peer responds, `TargetTooSlow` when another peer may be faster,
+        `HeadersNotLinked` when the target's headers do not link, and `PeerMisbehaved` when the chain is invalid.
+        Imported blocks stay.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -116,8 +138,27 @@ class Download:
                 if self._plan.is_complete and not len(self._queue):
                     return
                 raise RequestFailed(_WHAT, "no peer is left to ask")
-            await self._task_ended.wait()
-            self._task_ended.clear()
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait until a request or an import ends. Raises `TargetTooSlow` when the target should be replaced."""
+        began, is_importing = self._now(), self._is_importing
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                await self._task_ended.wait()
+        except TimeoutError:
+            pass
+        self._task_ended.clear()
+        now = self._now()
+        self._target_speed.passed(now - began, is_importing)
+        if is_importing:
+            return
+        if self._helper_speed.cancel_late(self._helpers(), now):
+            self._target_speed.excuse()
+        elif self._target_speed.is_slow:
+            blocks_per_s = self.imported / (now - self._began)
+            if self._is_replaceable(blocks_per_s):
+                raise TargetTooSlow(blocks_per_s)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._group is not None
@@ -135,7 +176,8 @@ class Download:
         if not plan.is_complete and not self._is_bounded:
             plan.goal = max(plan.goal, target.height)
         horizon = plan.last.number + 1 + MAX_HEADERS - len(self._queue) - self._headers_ahead
-        helpers = self._helpers() if plan.goal - plan.last.number > SKELETON_FROM else [target]
+        is_far = plan.goal - plan.last.number > SKELETON_FROM
+        helpers = self._helper_speed.usable(self._helpers(), self._now()) if is_far else [target]
         while True:
             if len(helpers) > 1 and plan.waits_for_posts and plan.posts_from <= min(target.height, plan.goal):
                 self._begin_posts()
@@ -173,7 +215,10 @@ class Download:
     async def _fetch_headers(self, peer: EthPeer, stretch: HeaderRange) -> None:
         try:
             with self._figures.timed("headers"):
-                headers = await self._request_stretch(peer, stretch)
+                headers = await self._helper_speed.run(peer, self._request_stretch(peer, stretch))
+        except TimeoutError:
+            self._plan.give_back(stretch)
+            return
         except RequestFailed:
             self._plan.give_back(stretch)
             self._failed(peer)
@@ -186,6 +231,7 @@ class Download:
         if len(headers) < stretch.count and peer is not self._target:
             # Reject an incomplete header range. Only a complete range ends at a header that is known, which proves the
             # headers before it.
+            self._helper_speed.mark_slow(peer, self._now())
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
             return
@@ -238,7 +284,8 @@ class Download:
         helpers: list[EthPeer] | None = None
         while (first := self._queue.first_missing) is not None and self._queue.held_bytes < MAX_BYTES:
             if helpers is None:
-                helpers = [peer for peer in self._helpers() if peer not in self._without_bodies]
+                able = [peer for peer in self._helpers() if peer not in self._without_bodies]
+                helpers = self._helper_speed.usable(able, self._now())
             peer = self._free("bodies", [one for one in helpers if one.height >= first.number])
             if peer is None:
                 return
@@ -249,7 +296,10 @@ class Download:
     async def _fetch_bodies(self, peer: EthPeer, slots: list[Slot]) -> None:
         try:
             with self._figures.timed("bodies"):
-                bodies = await peer.bodies([slot.header for slot in slots])
+                bodies = await self._helper_speed.run(peer, peer.bodies([slot.header for slot in slots]))
+        except TimeoutError:
+            self._queue.came(slots, ())
+            return
         except RequestFailed:
             self._queue.came(slots, ())
             self._failed(peer)
@@ -260,6 +310,8 @@ class Download:
         self._figures.processed["bodies", "added"] += len(bodies)
         if bodies:
             self._failures = 0
+            if len(bodies) < len(slots) and sum(found.size for found in bodies) < _MIN_FULL_BYTES:
+                self._helper_speed.mark_slow(peer, self._now())
         elif peer is self._target:
             peer.useless("it does not have the bodies it must have")
             self._failed(peer)

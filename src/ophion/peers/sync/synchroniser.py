@@ -6,6 +6,9 @@ or more. Until a cycle imports blocks again, claimed heights are ignored. The ta
 failures; a tie goes to the oldest connection. So a peer that claims a false height cannot block synchronisation, even
 if it reconnects with new keys.
 
+A peer may also answer correctly and as slowly as the time limits allow. If the import waits too long for the target,
+another peer is tried, and the fastest peer is chosen then.
+
 `is_in_sync` says whether this node may validate transactions and produce blocks. It ignores claimed heights: a node is
 behind only if it has imported blocks from the target and lacks more than five further blocks. Otherwise any peer could
 stop block production by claiming a million blocks.
@@ -31,10 +34,12 @@ from ophion.peers.eth.peer_head import PeerHead
 from ophion.peers.eth.protocol import EthProtocol
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.sync.common_ancestor import common_ancestor
-from ophion.peers.sync.download import Download
+from ophion.peers.sync.download import Download, TargetTooSlow
 from ophion.peers.sync.header_requests import HeadersNotLinked
+from ophion.peers.sync.peer_speed import PATIENCE_S
 from ophion.peers.sync.progress import ProgressLog, SyncProgress
 from ophion.peers.sync.sync_metrics import SyncMetrics
+from ophion.peers.token_bucket import TokenBucket
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address
 from ophion.runtime.thread_pools import Lanes
@@ -53,6 +58,13 @@ _MAX_STRIKES: Final = 2
 """Number of consecutive sync cycles with unlinked headers after which a peer is disconnected. A single reorganisation
 can cause one such cycle.
 """
+_MUCH_FASTER: Final = 2.0
+"""A slow target is replaced by a peer that was faster by this factor."""
+_MAX_TRIALS: Final = 25
+_TRIALS_PER_S: Final = 0.1
+"""Rate limit of the replacements of a slow target by peers of unknown speed. The burst tries each of the default number
+of peers once.
+"""
 
 
 class _TargetHistory(Struct):
@@ -64,6 +76,8 @@ class _TargetHistory(Struct):
     """Number of consecutive sync cycles without an imported block."""
     not_before: float = 0.0
     """Event loop time before which the peer is not chosen again."""
+    blocks_per_s: float | None = None
+    """Blocks per second in the last sync cycle that was long enough to measure."""
 
     def failed(self, now: float) -> None:
         """Count a failed sync cycle and extend the pause of the peer."""
@@ -97,6 +111,9 @@ class Synchroniser:
         """Whether the last cycle failed, so that claimed heights are ignored."""
         self._behind_since: float | None = None
         self._histories: dict[EthPeer, _TargetHistory] = {}
+        self._trials = TokenBucket(_MAX_TRIALS, _TRIALS_PER_S)
+        self._replacement: EthPeer | None = None
+        """The peer that replaces a slow target in the next cycle."""
         self._woken = asyncio.Event()
         eth.is_accepting = self.is_in_sync
         eth.peers.changed.listen(self._on_peer)
@@ -176,6 +193,9 @@ class Synchroniser:
         """
         now = asyncio.get_running_loop().time()
         better = [peer for peer in self._eth.peers if peer.is_usable and self._is_better(peer)]
+        replacement, self._replacement = self._replacement, None
+        if replacement in better:
+            return replacement, None
         if not better:
             self._behind_since = None
             self._is_urgent = False
@@ -215,6 +235,29 @@ class Synchroniser:
         history = self._histories.get(peer)
         return 0.0 if history is None else history.not_before
 
+    def _find_replacement(self, target: EthPeer, blocks_per_s: float) -> EthPeer | None:
+        """Return a peer to try instead of a slow target: a peer that was much faster, or else the peer of unknown speed
+        with the quickest responses. An unknown peer does not replace a network member.
+        """
+        now = asyncio.get_running_loop().time()
+        is_member = self._eth.is_member(target)
+        fastest, fastest_per_s = None, _MUCH_FASTER * blocks_per_s
+        untried: list[EthPeer] = []
+        for peer in self._eth.peers:
+            if peer is target or not (peer.is_usable and self._is_better(peer)):
+                continue
+            if is_member and not self._eth.is_member(peer):
+                continue
+            history = self._histories.get(peer)
+            if history is not None and history.blocks_per_s is not None:
+                if history.blocks_per_s > fastest_per_s:
+                    fastest, fastest_per_s = peer, history.blocks_per_s
+            elif self._not_before(peer) <= now:
+                untried.append(peer)
+        if fastest is None and untried and self._trials.take(1, now):
+            return min(untried, key=lambda peer: peer.response_s)
+        return fastest
+
     # --- one sync cycle -------------------------------------------------------------------------
 
     async def _cycle(self, target: EthPeer) -> None:
@@ -222,14 +265,14 @@ class Synchroniser:
         history = self._histories.setdefault(target, _TargetHistory())
         self._is_urgent = False
         self._behind_since = None
-        first = self._chain.head.number
-        line = ProgressLog(first, loop.time())
+        first, began = self._chain.head.number, loop.time()
+        line = ProgressLog(first, began)
         is_long = target.height - first > NEWEST
         if is_long:
             log.info("synchronisation started peer=%r from=%d to=%d", target, first, target.height)
+        is_slow = False
         try:
-            with self.figures.timed("ancestor"):
-                ancestor = await common_ancestor(target, self._chain)
+            ancestor = await self._ancestor(target)
             self._download = self._begin(target, ancestor, line)
             await self._download.run()
             self._learn_head(target, self._download.last)
@@ -242,18 +285,48 @@ class Synchroniser:
             self.figures.restarts["misbehaved"] += 1
             log.warning("synchronisation stopped by invalid data peer=%r error=%s", target, error)
             target.peer.disconnect(error.reason, str(error))
+        except TargetTooSlow as error:
+            is_slow = True
+            self.figures.restarts["too_slow"] += 1
+            log.info(
+                "synchronisation continues with another peer peer=%r blocks_per_s=%.1f", target, error.blocks_per_s
+            )
         except RequestFailed as error:
             self.figures.restarts["not_answered"] += 1
             log.info("synchronisation interrupted peer=%r error=%s", target, error)
         finally:
-            self._end(target, history, line if is_long else None)
+            elapsed_s = loop.time() - began
+            if is_slow or elapsed_s >= PATIENCE_S:
+                history.blocks_per_s = (self._chain.head.number - first) / max(elapsed_s, 1e-3)
+            self._end(target, history, line if is_long else None, is_slow)
 
-    def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLog | None) -> None:
+    async def _ancestor(self, target: EthPeer) -> HashedHeader:
+        """Find the common ancestor. Raises `TargetTooSlow` when this takes too long and another peer may be faster."""
+        with self.figures.timed("ancestor"):
+            finding = asyncio.ensure_future(common_ancestor(target, self._chain))
+            try:
+                while not (await asyncio.wait((finding,), timeout=PATIENCE_S))[0]:
+                    if self._is_replaceable(target, 0.0):
+                        raise TargetTooSlow(0.0)
+                return finding.result()
+            finally:
+                finding.cancel()
+
+    def _is_replaceable(self, target: EthPeer, blocks_per_s: float) -> bool:
+        self._replacement = self._find_replacement(target, blocks_per_s)
+        return self._replacement is not None
+
+    def _end(self, target: EthPeer, history: _TargetHistory, line: ProgressLog | None, is_slow: bool) -> None:
         """End a sync cycle. A success resets the failure count of the target; a failure increases it."""
         now = asyncio.get_running_loop().time()
         has_proof, self._has_proof = self._has_proof, False
         self._download = None
-        if has_proof:
+        if is_slow:
+            self._ignores_claims = True
+            history.failed(now)
+            if has_proof:
+                self._eth.blocks.announce_head()
+        elif has_proof:
             self._ignores_claims = False
             history.strikes = history.failures = 0
             self._eth.blocks.announce_head()
@@ -285,7 +358,12 @@ class Synchroniser:
         async def look_ahead(headers: list[HashedHeader]) -> None:
             await self._lanes.peers.run(lambda: self._chain.engine.look_ahead(headers))
 
-        return Download(target, ancestor, self._helpers, import_batch, look_ahead, self.figures)
+        def is_replaceable(blocks_per_s: float) -> bool:
+            return self._is_replaceable(target, blocks_per_s)
+
+        return Download(
+            target, ancestor, self._helpers, import_batch, look_ahead, self.figures, is_replaceable=is_replaceable
+        )
 
     def _helpers(self) -> list[EthPeer]:
         return [peer for peer in self._eth.peers if peer.is_usable]

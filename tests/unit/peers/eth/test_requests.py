@@ -127,3 +127,28 @@ def test_a_cancelled_request_is_closed() -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     run_requests(scenario)
+
+
+def test_a_cancelled_request_without_a_response_counts_as_timed_out() -> None:
+    async def run() -> None:
+        line, timed_out = Line(), [0]
+
+        def count() -> None:
+            timed_out[0] += 1
+
+        requests = Requests(line.send, cancelled_timed_out=count)
+        for number, is_answered in ((1, True), (2, False)):
+            asked = ask(requests)
+            await asyncio.sleep(0.5)
+            asked.cancel()
+            await asyncio.sleep(1)
+            if is_answered:
+                requests.answered(Code.BLOCK_HEADERS, enclosed(number, b"\xc0"))
+            await asyncio.sleep(10)
+            assert timed_out == [0 if is_answered else 1]
+        ask(requests).cancel()
+        requests.close()
+        await asyncio.sleep(10)
+        assert timed_out == [1]
+
+    run_virtually(run(), ManualClock())
