@@ -125,16 +125,29 @@ class BlockGossip:
         if not self._is_near(block.number) or self._is_settled(header.hash):
             return
         if header.hash in self._held:
-            # another copy of the block is being verified; if the body of that copy is wrong, the fetcher asks this peer
-            self._fetcher.want(header.hash, block.number, peer)
+            if not self._takes_over(peer, encoded, header):
+                # another copy of the block is being verified; if the body of that copy is wrong, the fetcher asks this
+                # peer
+                self._fetcher.want(header.hash, block.number, peer)
             return
         if self._held.add(peer, header.hash, encoded.size):
             if self._tasks.spawn(self._take_full(peer, encoded, header), peer):
                 return
-            self._held.remove(header.hash)
+            self._held.remove(header.hash, peer)
         # the peer does not send a dropped block again, so synchronisation must fetch it
         self.dropped += 1
         peer.raise_head(PeerHead(header.hash, weight, block.number))
+
+    def _takes_over(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> bool:
+        """Process the block of a network member although an unknown peer has sent a copy, because jobs of unknown peers
+        wait longer. Returns False for a copy that waits for its parent.
+        """
+        if self._chain.header(header.parent_hash) is None or not self._held.take_over(peer, header.hash, encoded.size):
+            return False
+        if self._tasks.spawn(self._take_full(peer, encoded, header), peer):
+            return True
+        self._held.remove(header.hash, peer)
+        return False
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
         """Handle a NewBlockHashes message: fetch the announced blocks that this node lacks."""
@@ -199,14 +212,14 @@ class BlockGossip:
         parent = self._chain.header(header.parent_hash)
         # verify the seal before the body, because an unknown peer can invent a body but not a seal
         if parent is not None and not await self._is_good(peer, header, parent):
-            self._held.remove(header.hash)
+            self._held.remove(header.hash, peer)
             return
         try:
             block = await self._lane.run(peer.peer, lambda: self._decoded(encoded))
         except OphionError as error:
             # the header is valid and only the body is wrong, so another peer may send the right body
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
-            self._held.remove(header.hash)
+            self._held.remove(header.hash, peer)
             return
         await self._bring_in(peer, block, is_verified=parent is not None)
 
@@ -222,14 +235,14 @@ class BlockGossip:
         if self._held.add(peer, hash, len(encode_block(block))) and not self._tasks.spawn(
             self._bring_in(peer, block), peer
         ):
-            self._held.remove(hash)
+            self._held.remove(hash, peer)
 
     async def _bring_in(self, peer: EthPeer, block: ChainBlock, is_verified: bool = False) -> None:
         header = block.header
         parent = self._chain.header(header.parent_hash)
         if parent is None and not peer.peer.is_open:
             # the peer has disconnected and `left` has already run, so remove the block here
-            self._held.remove(header.hash)
+            self._held.remove(header.hash, peer)
             return
         if parent is None:
             self._orphans.setdefault(header.parent_hash, []).append(block)
@@ -241,7 +254,7 @@ class BlockGossip:
                 self._pass_on(block)
                 await self._import(block)
         finally:
-            self._held.remove(header.hash)
+            self._held.remove(header.hash, peer)
         self._continue(header)
 
     async def _is_good(self, peer: EthPeer, header: HashedHeader, parent: HashedHeader) -> bool:

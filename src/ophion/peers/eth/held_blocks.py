@@ -68,11 +68,27 @@ class HeldBlocks:
         self._blocks[hash] = _Block(peer, size, is_unknown)
         return True
 
-    def remove(self, hash: Hash32) -> None:
-        """Release a block and its share of the sender's quota, if the block is held."""
-        block = self._blocks.pop(hash, None)
-        if block is None:
+    def take_over(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
+        """Count a block of an unknown peer against the quota of a network member instead. Returns False if the sender
+        is a member already, or if the quota of the member is used up.
+        """
+        block = self._blocks[hash]
+        if not block.is_unknown or not self._is_member(peer):
+            return False
+        self.remove(hash)
+        if self.add(peer, hash, size):
+            return True
+        self.add(block.peer, hash, block.size)
+        return False
+
+    def remove(self, hash: Hash32, sender: EthPeer | None = None) -> None:
+        """Release a block and its share of the sender's quota, if the block is held. With `sender`, release only a
+        block of this peer.
+        """
+        block = self._blocks.get(hash)
+        if block is None or (sender is not None and block.peer is not sender):
             return
+        del self._blocks[hash]
         if block.is_unknown:
             self._unknown_bytes -= block.size
         quota = self._quotas.get(block.peer)

@@ -2,8 +2,11 @@
 
 The intake submits one batch at a time, so a peer that sends many transactions delays only itself. The waiting bytes and
 the rate of invalid transactions are bounded. Messages above these limits are dropped, and too many such messages
-disconnect the peer. Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay
-validators, static nodes and permitted nodes.
+disconnect the peer.
+
+Unknown peers also share a limit on bytes and on concurrent batches, so their number does not delay validators, static
+nodes and permitted nodes. A transaction in the queue of an unknown peer counts as seen only when it is submitted.
+Otherwise a peer could delay a transaction by sending it first, behind many others.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ MAX_UNKNOWN_BATCHES: Final = 2
 _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
 """Messages below this size in bytes are split and hashed on the event loop, in about a millisecond."""
+_SHORT_QUEUE: Final = 128 * 1024
+"""Bytes of an unknown peer's queue up to which its transactions are not fetched from other peers meanwhile."""
 _MAX_INVALID: Final = 8_192
 _INVALID_PER_S: Final = 512.0
 """Rate limit of invalid transactions per second. Rejecting a transaction takes about 50 microseconds."""
@@ -105,7 +110,8 @@ class TransactionIntake:
         self._lane = lane
         self._came = came
         self._share = share
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[Hash32, bytes, bool]] = deque()
+        """Transactions with their hash, and whether copies from other peers are ignored already."""
         self._bytes = 0
         self._shared_bytes: IntakeShare | None = None
         """Shared limit that also counts the waiting bytes of an unknown peer. None for a network member."""
@@ -152,18 +158,40 @@ class TransactionIntake:
 
     def take(self, found: Sequence[tuple[Hash32, bytes]]) -> None:
         """Queue the (hash, transaction) pairs that are new for the pool."""
-        pool, seen, known = self._pool, self._seen, self._peer.known_transactions
+        known, is_member = self._peer.known_transactions, self._share() is None
+        is_short = is_member or self._bytes <= _SHORT_QUEUE
         for hash, raw in found:
             known.add(hash)
-            self._came(hash)
-            if hash not in seen and pool.get(hash) is None:
+            if is_short:
+                self._came(hash)
+            if not self._is_new(hash):
+                continue
+            if is_member:
                 # copies of this transaction from other peers are ignored from now on
-                seen.add(hash)
-                self._waiting.append(raw)
-                self._hold(len(raw))
-            else:
-                pool.duplicates[Origin.REMOTE] += 1
+                self._seen.add(hash)
+            self._waiting.append((hash, raw, is_member))
+            self._hold(len(raw))
         self.submit()
+
+    def _is_new(self, hash: Hash32) -> bool:
+        if hash not in self._seen and self._pool.get(hash) is None:
+            return True
+        self._came(hash)
+        self._pool.duplicates[Origin.REMOTE] += 1
+        return False
+
+    def _next_batch(self) -> list[bytes]:
+        batch: list[bytes] = []
+        while self._waiting and len(batch) < _BATCH:
+            hash, raw, is_seen = self._waiting.popleft()
+            if not is_seen:
+                if not self._is_new(hash):
+                    self._hold(-len(raw))
+                    continue
+                self._seen.add(hash)
+                self._came(hash)
+            batch.append(raw)
+        return batch
 
     def submit(self) -> None:
         """Submit the next batch, unless a batch of this peer is in progress or no shared slot is free."""
@@ -172,7 +200,11 @@ class TransactionIntake:
         share = self._share()
         if share is not None and not share.enter(self):
             return
-        batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+        batch = self._next_batch()
+        if not batch:
+            if share is not None:
+                share.leave()
+            return
         self._is_busy = True
         answer = self._pool.submit(batch, Origin.REMOTE)
         answer.add_done_callback(partial(self._answered, sum(map(len, batch)), share))
@@ -184,7 +216,7 @@ class TransactionIntake:
             share.leave()
         if answer.cancelled() or answer.exception() is not None:
             # the pool is closing, or the journal write failed, so do not blame the peer
-            self._hold(-sum(map(len, self._waiting)))
+            self._hold(-sum(len(raw) for _, raw, _ in self._waiting))
             self._waiting.clear()
             return
         now = asyncio.get_running_loop().time()

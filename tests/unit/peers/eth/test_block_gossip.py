@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from ophion.peers.eth.block_fetcher import MAX_FETCHES, MAX_PASSED_OVER, MAX_TRA
 from ophion.peers.eth.held_blocks import MAX_HELD, MAX_HELD_BYTES, MAX_UNKNOWN_BYTES
 from ophion.peers.eth.messages import Code, decode_new_hashes, encode_new_block, encode_new_hashes
 from ophion.peers.eth.protocol import REANNOUNCE_S
+from ophion.peers.peer import Peer
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import KEYS as VALIDATORS
 from ophion.testing.bft_chain import sealed_blocks
@@ -504,3 +506,41 @@ def test_blocks_of_all_unknown_peers_together_are_bounded(tmp_path: Path) -> Non
         assert (blocks._held._unknown_bytes, len(blocks._held)) == (0, 0)
 
     run_nodes(tmp_path, 3, scenario, synchronises=False)
+
+
+def test_a_full_block_of_a_member_does_not_wait_for_the_copy_of_an_unknown_peer(tmp_path: Path) -> None:
+    """Jobs of unknown peers wait behind each other, so an unknown peer could otherwise delay a block by sending it
+    first.
+    """
+
+    async def scenario(one: EthNode, other: EthNode, third: EthNode) -> None:
+        unknown, _ = connect(one.eth, other.eth, (KEYS[0], KEYS[1]))
+        member, far = connect(one.eth, third.eth, (KEYS[0], KEYS[2]))
+        far.intercept = lambda code, payload: None if code in (Code.NEW_BLOCK, Code.NEW_BLOCK_HASHES) else payload
+        await asyncio.sleep(1)
+        by_member = one.eth.peers.by_address(KEYS[2].address)
+        assert by_member is not None
+        by_member.peer.is_static = True
+        run, never = one.eth.lane.run, asyncio.get_running_loop().create_future()
+
+        async def run_members(owner: Peer, work: Callable[[], object], deadline_s: float | None = None) -> object:
+            if not owner.is_static:
+                await never
+            return await run(owner, work, deadline_s)
+
+        one.eth.lane.run = run_members  # type: ignore[method-assign, assignment]
+        block, _ = await third.node.mine(legacy_transaction(DEV_KEYS[1], 0))
+        message = full(third, block.hash)
+        unknown.deliver(Code.NEW_BLOCK, message)
+        await asyncio.sleep(0.1)
+        assert one.height == 0
+        member.deliver(Code.NEW_BLOCK, message)
+        await asyncio.sleep(0.1)
+        assert one.chain.head.hash == block.hash
+        assert not never.done()
+        never.set_result(None)
+        await asyncio.sleep(1)
+        assert len(one.eth.blocks._held) == 0
+        assert unknown.ended is None
+
+    run_nodes(tmp_path, 3, scenario)

@@ -6,14 +6,18 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
+from ophion.native.crypto import PrivateKey
 from ophion.peers.eth.messages import Code
 from ophion.peers.eth.response_validation import wrapped
 from ophion.peers.eth.transaction_intake import MAX_BYTES, IntakeShare, TransactionIntake
+from ophion.pool.events import Origin
 from ophion.primitives import rlp
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import connect
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.peers.eth.scenarios import run_nodes
+
+KEYS = [PrivateKey(bytes([number]) * 32) for number in range(61, 64)]
 
 
 class Batches:
@@ -74,6 +78,59 @@ def test_a_member_has_space_when_unknown_peers_have_used_theirs(tmp_path: Path) 
             peer.peer.is_static = True
         member.deliver(Code.TRANSACTIONS, rlp.list_of([wrapped(raws[0])]))
         await asyncio.sleep(1)
+        assert len(one.node.pool) == 1
+
+    run_nodes(tmp_path, 3, scenario)
+
+
+def test_a_transaction_in_the_queue_of_an_unknown_peer_is_taken_from_a_member(tmp_path: Path) -> None:
+    """An unknown peer could otherwise delay a transaction by sending it first, behind many others."""
+
+    async def scenario(one: EthNode, other: EthNode, third: EthNode) -> None:
+        unknown, _ = connect(one.eth, other.eth, (KEYS[0], KEYS[1]))
+        member, _ = connect(one.eth, third.eth, (KEYS[0], KEYS[2]))
+        await asyncio.sleep(1)
+        by_member = one.eth.peers.by_address(KEYS[2].address)
+        assert by_member is not None
+        by_member.peer.is_static = True
+        share = one.eth.transactions._unknown_share
+        free, share._free = share._free, 0
+        sent = [legacy_transaction(DEV_KEYS[0], nonce=nonce) for nonce in range(3)]
+        message = rlp.list_of([wrapped(raw) for raw in sent])
+        for _ in range(2):
+            unknown.deliver(Code.TRANSACTIONS, message)
+        await asyncio.sleep(1)
+        assert len(one.node.pool) == 0
+        member.deliver(Code.TRANSACTIONS, rlp.list_of([wrapped(raw) for raw in sent[:2]]))
+        await asyncio.sleep(1)
+        assert len(one.node.pool) == 2
+        share._free = free - 1
+        share.leave()
+        await asyncio.sleep(1)
+        assert len(one.node.pool) == 3
+        assert share.held == 0
+        assert share._free == free
+
+    run_nodes(tmp_path, 3, scenario)
+
+
+def test_a_transaction_in_a_long_queue_is_fetched_from_a_member_that_announces_it(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode, third: EthNode) -> None:
+        unknown, _ = connect(one.eth, other.eth, (KEYS[0], KEYS[1]))
+        connect(one.eth, third.eth, (KEYS[0], KEYS[2]))
+        await asyncio.sleep(1)
+        by_member = one.eth.peers.by_address(KEYS[2].address)
+        assert by_member is not None
+        by_member.peer.is_static = True
+        one.eth.transactions._unknown_share._free = 0
+        junk = [legacy_transaction(DEV_KEYS[2], nonce=10**6 + nonce) for nonce in range(1500)]
+        for start in range(0, len(junk), 500):
+            unknown.deliver(Code.TRANSACTIONS, rlp.list_of([wrapped(raw) for raw in junk[start : start + 500]]))
+        large = legacy_transaction(DEV_KEYS[1], 0, gas=200_000, data=bytes(5000))
+        unknown.deliver(Code.TRANSACTIONS, rlp.list_of([wrapped(large)]))
+        await asyncio.sleep(1)
+        third.node.pool.submit([large], Origin.LOCAL)
+        await asyncio.sleep(3)
         assert len(one.node.pool) == 1
 
     run_nodes(tmp_path, 3, scenario)
