@@ -27,7 +27,12 @@ build: $(BUILT) $(COMPILED) ## Build everything: leaves a working .venv/bin/ophi
 run: build ## Start a development node
 	@$(BIN)/ophion dev
 
-test: test-rust test-python ## Run all tests
+# Python packages are downloaded while cargo compiles.
+test: ## Run all tests
+	@$(MAKE) --no-print-directory $(PACKAGES) & packages=$$!; \
+		$(MAKE) --no-print-directory test-rust; tests=$$?; \
+		wait $$packages && exit $$tests
+	@$(MAKE) --no-print-directory test-python
 
 test-rust: ## Run the tests of the Rust crates
 	@scripts/set-up rust $(VENV)
