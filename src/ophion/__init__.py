@@ -44,8 +44,20 @@ def __getattr__(name: str) -> object:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'ophion' has no attribute '{name}'")
+    import gc
     from importlib import import_module
 
-    found: object = getattr(import_module(module), name)
+    # collections during the import would take a fifteenth of its time
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        found: object = getattr(import_module(module), name)
+    finally:
+        if was_enabled:
+            if not gc.get_freeze_count():
+                # make the imported objects old, so that the next collections do not visit them
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
     globals()[name] = found
     return found

@@ -1,5 +1,6 @@
 """`python -m ophion` is the `ophion` command."""
 
+import os
 import sys
 
 from ophion.errors import ExtensionError
@@ -12,22 +13,27 @@ _LATER = (
     "asyncio.sslproto",
     "getpass",
     "gzip",
+    "hashlib",
     "inspect",
     "ipaddress",
     "locale",
     "msgspec.inspect",
     "msgspec.json",
+    "platform",
     "textwrap",
     "tokenize",
 )
 """Modules that load at their first use. The command starts faster, because it does not need these modules to start."""
+
+_KNOWN = {"inspect": INSPECTIONS, "platform": {"system": lambda: os.uname().sysname}}
+"""Attributes that other modules read while the command starts. `uuid` reads the name of the system."""
 
 
 def main() -> int:
     """Run the `ophion` command."""
     end_at_once()
     while_starting()
-    load_later(_LATER, {"inspect": INSPECTIONS})
+    load_later(_LATER, _KNOWN)
     # msgspec works without typing_extensions, and the program starts faster without this import
     with left_out("typing_extensions"):
         import msgspec  # noqa: F401

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import os
 import sys
 
 from ophion import __version__
@@ -12,6 +12,7 @@ def client_version(identity: str | None = None) -> str:
     """Return `ophion[/<identity>]/v<version>/<os>-<machine>/python<version>`. web3_clientVersion and Hello contain this
     text.
     """
-    machine = f"{platform.system()}-{platform.machine()}".lower().replace(" ", "-")
+    system = os.uname()
+    machine = f"{system.sysname}-{system.machine}".lower().replace(" ", "-")
     name = f"ophion/{identity}" if identity else "ophion"
     return f"{name}/v{__version__}/{machine}/python{sys.version_info.major}.{sys.version_info.minor}"

@@ -128,6 +128,7 @@ ELSEWHERE = {
     "dev/fork/start.py": "tests/integration/test_dev_fork.py",
     "native/fork.py": "names of the extension, passed on; used by the tests of forks",
     "node/dev_fork.py": "tests/integration/test_dev_fork.py",
+    "rpc/services/fork_prefetch.py": "tests/integration/test_dev_fork.py",
     "rpc/services/fork_requests.py": "tests/integration/test_dev_fork.py",
     "rpc/services/fork_routes.py": "tests/integration/test_dev_fork.py",
     "enclave/outbox.py": "tests/unit/peers/priv/test_peer.py",
@@ -140,6 +141,7 @@ ELSEWHERE = {
     "enclave_http/peer_application.py": "tests/unit/enclave_http/test_http_peers.py",
     "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",
     "node/core_config.py": "tests/unit/sdk/test_chain_config.py",
+    "node/access_options.py": "tests/unit/node/test_config.py",
     "node/limit_options.py": "tests/unit/node/test_config.py",
     "native/cancellation.py": "names of the extension, passed on; used by the tests of lanes",
     "native/ethash.py": "names of the extension, passed on; used by the tests of consensus",
@@ -224,6 +226,7 @@ ELSEWHERE = {
 """Modules without their own test file, with the place of their tests or the reason."""
 
 TOPICS = {
+    "test_start_modules.py": "the modules that commands and `Chain` import",
     "sdk/test_documentation.py": "the examples of docs/python.md",
     "sdk/test_notebook.py": "the notebook in examples/notebooks",
     "chain/test_fee_suggestions.py": "suggested prices beside the checks of the pool",

@@ -17,8 +17,8 @@ from ophion.cli.progress import Progress
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native.exceptions import NativeError, translated
+from ophion.node.access_options import AccessConfig
 from ophion.node.datadir import DataConfig, DataDirectory
-from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig, load_genesis
 from ophion.node.privacy import check_no_private_states
 from ophion.node.storage_options import StorageConfig
@@ -203,6 +203,7 @@ COMMANDS = (
         import_blocks,
         BlockImportOptions,
         uses=(DataConfig, NetworkConfig, StorageConfig),
+        also_reads=(AccessConfig,),
         examples=(
             "ophion blocks import --from=chain.rlp --genesis-file=genesis.json --data-path=data",
             "ophion blocks import --from=first.rlp --from=second.rlp --skip-pow-validation-enabled",

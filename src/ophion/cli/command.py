@@ -49,7 +49,11 @@ class Command(Struct, frozen=True):
     options: type[Options] = NoOptions
     """Configuration class of the command's own options."""
     uses: tuple[type[Options], ...] = ()
-    """Sections of the node's configuration that the help of the command shows."""
+    """Sections of the node's configuration that the command reads and its help shows. If a command names sections here
+    or in `also_reads`, it reads no other section (`used_sections.py`).
+    """
+    also_reads: tuple[type[Options], ...] = ()
+    """Sections that the command reads and its help does not show."""
     words: str | None = None
     """Placeholder of the arguments in the help. None if the command has no arguments."""
     examples: tuple[str, ...] = ()

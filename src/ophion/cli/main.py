@@ -8,15 +8,14 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 
-from ophion.cli.arguments import read_arguments
+from ophion.cli.arguments import Arguments, read_arguments
 from ophion.cli.command import CommandSession
-from ophion.cli.help import help_text, usage
 from ophion.cli.option_loading import load_session
+from ophion.cli.used_sections import read_used_sections
 from ophion.errors import ConfigError, OphionError
 from ophion.native.exceptions import NativeError
-from ophion.node.config import NodeConfig
 from ophion.runtime.interrupts import raise_again
-from ophion.runtime.options import misspelt_variables, specs_of, warnings_of
+from ophion.runtime.options import Options
 from ophion.runtime.options.sources import PREFIXES
 from ophion.runtime.terminal_text import escape_text
 from ophion.version import client_version
@@ -88,30 +87,51 @@ class _Misused(ConfigError):
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
     is_besu = tokens[:1] == [_BESU]  # after the word besu, the rest is a whole command line of Besu
-    arguments = read_arguments(tokens[is_besu:], NodeConfig)
+    arguments, settings = _read(tokens, environ)
     if is_besu:
         environ = {"OPHION_BESU_CONVENTIONS": "true", **environ}
     if arguments.asks("help"):
-        print(help_text(arguments.family, arguments.command, NodeConfig))
-        return 0
+        return _help(arguments, settings)
     if arguments.asks("version"):
         print(client_version())
         return 0
     try:
-        own, session = load_session(arguments, environ, NodeConfig)
+        own, session = load_session(arguments, environ, settings)
         raise_again()
         if arguments.command is not None:
             return arguments.command.run(own, session)
         if arguments.family is None:
             return _run_node(session, environ)
     except ConfigError as error:
+        from ophion.cli.help import usage  # lazy import: only errors and help texts need this module
+
         raise _Misused(error.problems, usage(arguments.family, arguments.command)) from error
-    print(help_text(arguments.family, None, NodeConfig))
+    return _help(arguments, settings)
+
+
+def _read(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[Arguments, type[Options]]:
+    """Split the command line. Returns the configuration class of its global options too."""
+    used = read_used_sections(tokens, environ)
+    if used is not None:
+        return used
+    # lazy import: most commands start faster without the options of all packages
+    from ophion.node.config import NodeConfig
+
+    return read_arguments(tokens[tokens[:1] == [_BESU] :], NodeConfig), NodeConfig
+
+
+def _help(arguments: Arguments, settings: type[Options]) -> int:
+    from ophion.cli.help import help_text  # lazy import: only errors and help texts need this module
+
+    print(help_text(arguments.family, arguments.command, settings))
     return 0
 
 
 def _run_node(session: CommandSession, environ: Mapping[str, str]) -> int:
+    # lazy import: most commands do not start a node
+    from ophion.node.config import NodeConfig
     from ophion.node.launch import launch
+    from ophion.runtime.options import misspelt_variables, specs_of, warnings_of
 
     found = misspelt_variables(environ, specs_of(NodeConfig))
     for warning in (*found, *session.warnings, *warnings_of(session.settings)):

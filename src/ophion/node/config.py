@@ -16,12 +16,12 @@ from ophion.enclave.options import EnclaveConfig
 from ophion.gateway.options import PageConfig
 from ophion.graphql.limits import GraphqlLimits
 from ophion.metrics.options import MetricsConfig
+from ophion.node.access_options import AccessConfig
 from ophion.node.compatibility_profiles import CompatibilityProfile, read_compat
 from ophion.node.datadir import DataConfig
 from ophion.node.dev_options import DevConfig
 from ophion.node.interface_options import (
     CHEAT_CODES,
-    AccessConfig,
     ApiGroup,
     GraphqlConfig,
     HttpConfig,

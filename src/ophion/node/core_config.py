@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from ophion.chainspec.dev_network import DevAccount
+    from ophion.node.access_options import AccessConfig
     from ophion.node.dev_options import DevConfig
-    from ophion.node.interface_options import AccessConfig
     from ophion.node.network import NetworkConfig
     from ophion.node.security_module import SecurityModuleConfig
     from ophion.node.storage_options import StorageConfig

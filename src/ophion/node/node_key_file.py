@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
-from getpass import getpass
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +82,7 @@ def _decrypted(content: bytes, path: Path, password_file: Path | None, option: s
     if password_file is not None:
         password = read_password_file(password_file)
     elif sys.stdin is not None and sys.stdin.isatty():
-        password = getpass(f"Password of {path}: ")
+        password = getpass.getpass(f"Password of {path}: ")
     else:
         raise KeyFileError(f"The key file {path} is encrypted. Name a file with its password: {option}.")
     from ophion.wallet.keystore import decrypt  # lazy import: this module loads OpenSSL

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from ophion.node.access_options import AccessConfig
 from ophion.node.dev_options import DevConfig
-from ophion.node.interface_options import AccessConfig
 from ophion.node.network import NetworkConfig
 from ophion.node.storage_options import StorageConfig
 from ophion.permissions.options import PermissionConfig

@@ -12,8 +12,8 @@ import pytest
 from ophion.chain.fee_oracle import cumulative_gas, rewards_at
 from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
+from ophion.node.access_options import AccessConfig
 from ophion.node.config import NodeConfig
-from ophion.node.interface_options import AccessConfig
 from ophion.primitives import rlp
 from ophion.producer.options import MinerConfig
 from ophion.testing.node_core import COINBASE, TestCore, open_core

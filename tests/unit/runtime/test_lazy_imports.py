@@ -113,8 +113,8 @@ def test_threads_that_use_it_at_the_same_time_find_all_of_it(put_off: Path) -> N
 
 def test_a_lazy_module_is_complete_at_first_use() -> None:
     code = (
-        "import sys; from ophion.__main__ import _LATER; from ophion.runtime.lazy_imports import load_later;"
-        "load_later(_LATER); from importlib import import_module;"
+        "import sys; from ophion.__main__ import _KNOWN, _LATER; from ophion.runtime.lazy_imports import load_later;"
+        "load_later(_LATER, _KNOWN); from importlib import import_module;"
         "print(all(type(import_module(name)).__name__ == '_Later' for name in _LATER));"
         "import asyncio, msgspec; print(msgspec.json.decode(b'[1]'), hasattr(asyncio.sslproto, 'SSLProtocol'));"
         "import ipaddress, locale, textwrap, tokenize;"

@@ -7,6 +7,8 @@ import doctest
 import gc
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -338,3 +340,23 @@ def test_a_closed_chain_says_so() -> None:
         chain.mine()
     with pytest.raises(ChainError, match="is closed"):
         chain.balance("0x" + "11" * 20)
+
+
+@pytest.mark.parametrize("setting", ["gc.enable()", "gc.disable()"])
+def test_the_import_leaves_the_garbage_collector_as_it_was(setting: str) -> None:
+    script = f"import gc; {setting}; from ophion import Chain; print(gc.isenabled(), gc.get_freeze_count())"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert shown.stdout.split() == [str(setting == "gc.enable()"), "0"]
+
+
+def test_objects_that_a_program_excludes_from_collections_stay_excluded() -> None:
+    script = "import gc; kept = [[] for _ in range(9_999)]; gc.freeze(); from ophion import Chain;"
+    script += "print(gc.get_freeze_count())"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert int(shown.stdout) > 9_999
+
+
+def test_objects_of_the_import_are_old() -> None:
+    script = "import gc; from ophion import Chain; print(len(gc.get_objects(generation=0)))"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert int(shown.stdout) < 1_000

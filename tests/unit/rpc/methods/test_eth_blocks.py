@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ophion.node.interface_options import AccessConfig
+from ophion.node.access_options import AccessConfig
 from ophion.rpc.schema import render
 from ophion.rpc.services.context import RpcLimits
 from ophion.rpc.transport.replies import PendingReply
