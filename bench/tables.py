@@ -150,7 +150,7 @@ def main() -> None:
         place = tables / name / name
         files.execute(f"create view {name} as select * from read_parquet('{place}/*/*.parquet')")
     with open_chain(data) as chain:
-        live, middle = connect(chain), chain.reader.head().number // 2
+        live, middle = connect(chain, []), chain.reader.head().number // 2
         for question in QUESTIONS:
             text = question.format(middle=middle)
             found = {"chain_s": best(live, text, chosen.rounds), "files_s": best(files, text, chosen.rounds)}

@@ -101,7 +101,9 @@ def rotation_steps(methods: EngineMethods, views: Sequence[RotationView], old: s
     def votes(address: str, adds: bool) -> str:
         cast = [view.url for view in views if view.pending.get(address) is adds]
         call = f"{methods.propose}({address}, {str(adds).lower()})"
-        return f"{len(cast)} of {needed} votes are cast. Call {call} on {max(needed - len(cast), 0)} more validators."
+        missing = max(needed - len(cast), 0)
+        plural = "" if missing == 1 else "s"
+        return f"{len(cast)} of {needed} votes are cast. Call {call} on {missing} more validator{plural}."
 
     is_producing = any(new in view.producers for view in views)
     left = sorted({view.url for view in views if {old, new} & view.pending.keys()})

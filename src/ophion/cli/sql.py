@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import Enum
 from pathlib import Path
@@ -12,7 +13,7 @@ from ophion.cli.url_option import read_url
 from ophion.data.data_frames import ChainTables
 from ophion.data.optional_packages import require
 from ophion.data.sql import connect, run_queries
-from ophion.errors import CommandError, ConfigError
+from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.node.datadir import DataConfig
 from ophion.node.network import NetworkConfig, load_genesis
 from ophion.runtime.options import Options, at_least, option
@@ -60,11 +61,12 @@ def sql(options: SqlOptions, session: CommandSession) -> int:
             from ophion.data.sql_server import serve
 
             return serve(chain, options.serve_max_rows, options.serve_max_memory_mb, options.serve_timeout_s)
-        connection = connect(chain)
+        failures: list[OphionError] = []
+        connection = connect(chain, failures)
         if session.words:
-            _show_all(connection, " ".join(session.words), options)
+            _show_all(connection, " ".join(session.words), options, failures)
             return 0
-        return _shell(connection, options)
+        return _shell(connection, options, failures)
 
 
 def _chain(options: SqlOptions, session: CommandSession) -> ChainTables:
@@ -78,7 +80,7 @@ def _chain(options: SqlOptions, session: CommandSession) -> ChainTables:
     return ChainTables(DatabaseReader(session.part(DataConfig).data_path, lambda: load_genesis(network)))
 
 
-def _shell(connection: Any, options: SqlOptions) -> int:
+def _shell(connection: Any, options: SqlOptions, failures: list[OphionError]) -> int:
     """Run statements until the end of the input. An error ends a piped script, but not a terminal session."""
     is_terminal = sys.stdin.isatty()
     if is_terminal:
@@ -93,7 +95,7 @@ def _shell(connection: Any, options: SqlOptions) -> int:
             continue
         if held.strip(" \n;"):
             try:
-                _show_all(connection, held, options)
+                _show_all(connection, held, options, failures)
             except CommandError as error:
                 if not is_terminal:
                     raise
@@ -103,9 +105,15 @@ def _shell(connection: Any, options: SqlOptions) -> int:
             return 0
 
 
-def _show_all(connection: Any, text: str, options: SqlOptions) -> None:
-    for table in run_queries(connection, text):
-        _show(table, options)
+def _show_all(connection: Any, text: str, options: SqlOptions, failures: list[OphionError]) -> None:
+    for table in run_queries(connection, text, failures):
+        if options.target is None:
+            _show(table, options)
+            continue
+        try:
+            _show(table, options)
+        except OSError as error:
+            raise CommandError(f"Unable to write {options.target}: {os.strerror(error.errno or 0)}.") from error
 
 
 def _show(table: Any, options: SqlOptions) -> None:

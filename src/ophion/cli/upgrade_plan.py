@@ -152,7 +152,7 @@ def plan_lines(
     yield ""
     yield "Abort if a check fails and its advice does not help within ten minutes, and always if"
     yield "   - two nodes have different blocks at one height: stop the upgraded node, keep its data for analysis;"
-    yield f"   - more than {spare} validators are offline: start them again before anything else;"
+    yield f"   - more than {spare} of the validators are offline: start them again before anything else;"
     yield f"   - no block comes for {max(10 * period_s, 60):.0f} s while a quorum is online."
     yield "To go back, stop the node and install the earlier version. If it refuses the database of the new version,"
     yield "restore the backup of step a. The node then fetches the later blocks from its peers."

@@ -19,6 +19,8 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_$][\w$]{,199}", re.ASCII)
 def load_abis(folder: Path, kinds: Collection[str] = ("event", "function")) -> list[AbiEntry]:
     """Read one file, or every `*.json` file below a folder. Equal entries are listed once."""
     files = [folder] if folder.is_file() else sorted(folder.rglob("*.json"))
+    if not folder.exists():
+        raise CommandError(f"There is no file or directory {folder}. --abi names an ABI file, or a directory of them.")
     if not files:
         raise CommandError(f"There is no ABI file (*.json) in {folder}.")
     found: dict[tuple[str, tuple[bool, ...] | None], AbiEntry] = {}

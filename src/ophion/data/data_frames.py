@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ophion.abi.addresses import shortened
+from ophion.abi.interface import EventType, signature_entry
 from ophion.data.arrow import arrow_schema
 from ophion.data.dataset_types import Dataset
 from ophion.data.datasets import dataset_named
 from ophion.data.optional_packages import require
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
-from ophion.errors import CommandError
-from ophion.native.crypto import keccak256
+from ophion.errors import AbiError, CommandError
 
 if TYPE_CHECKING:
     from ophion.data.table_reader import TableReader
 
 Text = str | bytes
+_OPTIONS = ("blocks", "address", "event", "topics", "sender", "recipient", "columns", "numbers", "hex")
+"""Arguments of `ChainTables.dataset`, and so of the method of each dataset."""
+
+
+class UnknownDataset(CommandError, AttributeError):
+    """Raised when there is no dataset of a name."""
 
 
 def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> ChainTables:
@@ -27,6 +35,10 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
     `genesis` is the genesis file of the network. Datasets that execute blocks need this file, except on the dev
     network.
     """
+    paths: tuple[tuple[str, object], ...] = ("source", source), ("genesis", "" if genesis is None else genesis)
+    for name, value in paths:
+        if not isinstance(value, str | os.PathLike) or "\0" in os.fsdecode(value):
+            raise CommandError(f"{name}: {shortened(value)} is not a path{' or a URL' if name == 'source' else ''}")
     if str(source).startswith(("http://", "https://")):
         from ophion.data.rpc_reader import RpcReader
 
@@ -36,7 +48,12 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
     from ophion.data.database_reader import DatabaseReader
 
     def load() -> Genesis:
-        return dev_genesis(DEFAULT_DEV_FORK) if genesis is None else parse_genesis(Path(genesis).read_bytes())
+        if genesis is None:
+            return dev_genesis(DEFAULT_DEV_FORK)
+        try:
+            return parse_genesis(Path(genesis).read_bytes())
+        except OSError as error:
+            raise CommandError(f"Unable to read the genesis file {genesis}: {error.strerror}") from error
 
     return ChainTables(DatabaseReader(Path(source), load))
 
@@ -45,6 +62,8 @@ def event_topic(event: str) -> bytes:
     """Return the topic of an event, given by its signature or its hash, or by the name `Transfer` for token
     transfers.
     """
+    if not isinstance(event, str):
+        raise CommandError(f"event: {shortened(event)} is not the signature or the hash of an event")
     if event.startswith("0x"):
         return _bytes(event, 32, "event")
     if "(" not in event:
@@ -52,23 +71,53 @@ def event_topic(event: str) -> bytes:
         if event not in known:
             raise CommandError(f"The event '{event}' has no types. Write them: {event}(address,uint256)")
         event = known[event]
-    return keccak256(event.replace(" ", "").encode())
+    try:
+        return EventType(signature_entry(f"event {event}")).topic
+    except AbiError as error:
+        raise CommandError(f"event: {error.message}") from error
 
 
 def _bytes(value: Text, length: int, what: str) -> bytes:
     try:
-        found = bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(value)
-    except ValueError:
+        found = bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else bytes(memoryview(value))
+    except (TypeError, ValueError):
         found = b""
     if len(found) != length:
-        raise CommandError(f"{what} must have {length} bytes, in hexadecimal: {value!r}")
+        raise CommandError(f"{what} must have {length} bytes, in hexadecimal: {shortened(value)}")
     return found
 
 
 def _addresses(given: Text | Sequence[Text] | None, what: str) -> tuple[bytes, ...]:
+    return () if given is None else tuple(_bytes(one, 20, what) for one in _several(given, what))
+
+
+def _several(given: Any, what: str) -> list[Text]:
+    """Return one or several values as a list. An empty list is an error, because it would select all rows."""
+    if isinstance(given, str | bytes):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise CommandError(f"{what}: {shortened(given)} is neither text nor a list")
+    found = list(given)
+    if not found:
+        raise CommandError(f"{what}: an empty list selects nothing. Leave it out to select all rows.")
+    return found
+
+
+def _names(given: Any, what: str) -> tuple[str, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise CommandError(f"{what}: {shortened(given)} is not a list of names")
+    return tuple(given)
+
+
+def _block_range(given: Any) -> tuple[int, int] | None:
     if given is None:
-        return ()
-    return tuple(_bytes(one, 20, what) for one in ([given] if isinstance(given, str | bytes) else given))
+        return None
+    if not isinstance(given, tuple | list) or len(given) != 2 or not all(type(one) is int for one in given):
+        raise CommandError(f"blocks: {shortened(given)} is not a range. Give the first and the last block: (0, 100)")
+    first, last = given
+    if not 0 <= first <= last:
+        raise CommandError(f"blocks=({first}, {last}) is no range")
+    return first, last
 
 
 class ChainTables:
@@ -99,10 +148,8 @@ class ChainTables:
         """Select rows and columns without reading them. `blocks` includes both ends."""
         dataset = dataset_named(name)
         wanted: list[tuple[bytes, ...] | None] = [
-            None
-            if any is None
-            else tuple(_bytes(one, 32, "topic") for one in ([any] if isinstance(any, str | bytes) else any))
-            for any in topics
+            None if any is None else tuple(_bytes(one, 32, "topic") for one in _several(any, "topic"))
+            for any in (topics if isinstance(topics, list | tuple) else _names(topics, "topics"))
         ]
         if event is not None:
             wanted[:1] = [(event_topic(event),)]
@@ -113,18 +160,29 @@ class ChainTables:
             recipients=_addresses(recipient, "recipient"),
         )
         rows.check(dataset)
-        unknown = [form for form in numbers if form not in NUMBER_FORMS]
+        forms = _names(numbers, "numbers")
+        unknown = [form for form in forms if form not in NUMBER_FORMS]
         if unknown:
             raise CommandError(f"Unknown form of numbers '{unknown[0]}'. Known forms: {', '.join(NUMBER_FORMS)}")
-        format = Format(tuple(numbers), hex)
-        names = None if columns is None else tuple(columns)
-        return Selection(self._reader, dataset, rows, format, names, blocks)
+        names = None if columns is None else _names(columns, "columns")
+        return Selection(self._reader, dataset, rows, Format(forms, hex), names, _block_range(blocks))
 
     def __getattr__(self, name: str) -> Callable[..., Selection]:
         """Return the method of a dataset, such as `.logs(…)` or `.transactions(…)`."""
         if name.startswith("_"):
             raise AttributeError(name)
-        return lambda **options: self.dataset(name, **options)
+        try:
+            dataset_named(name)
+        except CommandError as error:
+            raise UnknownDataset(error.message) from None
+
+        def select(**options: Any) -> Selection:
+            unknown = [one for one in options if one not in _OPTIONS]
+            if unknown:
+                raise CommandError(f"{name} has no option {unknown[0]}. Options: {', '.join(_OPTIONS)}")
+            return self.dataset(name, **options)
+
+        return select
 
     def close(self) -> None:
         """Close the reader."""
@@ -167,8 +225,6 @@ class Selection:
         """Yield Arrow record batches. The memory in use is bounded."""
         head = self._reader.head().number
         first, last = (0, head) if self._blocks is None else self._blocks
-        if first < 0 or first > last:
-            raise CommandError(f"blocks=({first}, {last}) is no range")
         return self._reader.batches(self._dataset, self._columns, first, min(last, head), self._rows, self._hex)
 
     def to_reader(self) -> Any:

@@ -329,7 +329,7 @@ def dataset_named(name: str) -> Dataset:
     """Return the dataset with this name. For an unknown name, raises `CommandError` with the known names."""
     found = ALL.get(name)
     if found is None:
-        known = ", ".join([*ALL, *GROUPS])
+        known = ", ".join([*ALL, *GROUPS, *DECODED])
         raise CommandError(f"There is no dataset '{name}'. Known datasets: {known}")
     return found
 

@@ -20,7 +20,7 @@ from ophion.data.datasets import ALL
 from ophion.data.optional_packages import require
 from ophion.data.read_ahead import read_ahead
 from ophion.data.selection import NUMBER_FORMS, Format, Rows, columns_of
-from ophion.errors import CommandError
+from ophion.errors import CommandError, OphionError
 
 _BOUND: Final = re.compile(r"\(block_number (>=|>|<=|<|==) (\d+)\)")
 _EQUAL: Final = re.compile(r'\((\w+) == "([0-9A-F]{40}|[0-9A-F]{64})"\)')
@@ -70,18 +70,21 @@ def bounds_of(condition: str, dataset: Dataset, head: int) -> Bounds:
     return Bounds(first, last, rows)
 
 
-def connect(chain: ChainTables, datasets: Iterable[Dataset] = tuple(ALL.values())) -> Any:
-    """Return a DuckDB connection in which each of the datasets is a table."""
+def connect(chain: ChainTables, failures: list[OphionError], datasets: Iterable[Dataset] = tuple(ALL.values())) -> Any:
+    """Return a DuckDB connection in which each of the datasets is a table.
+
+    `failures` gets every error of a scan, because DuckDB reports such an error with a traceback.
+    """
     duckdb = require("duckdb")
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
     for macro in _MACROS:
         connection.execute(macro)
     for dataset in datasets:
-        connection.register(dataset.name, _scanned(chain, dataset))
+        connection.register(dataset.name, _scanned(chain, dataset, failures))
     return connection
 
 
-def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
+def _scanned(chain: ChainTables, dataset: Dataset, failures: list[OphionError]) -> Any:
     """Return a dataset as an object that DuckDB accepts as an Arrow dataset."""
     arrow = require("pyarrow.dataset")
     whole = chain.dataset(dataset.name, numbers=NUMBER_FORMS).schema
@@ -90,7 +93,7 @@ def _scanned(chain: ChainTables, dataset: Dataset) -> Any:
         text = "" if filter is None else str(filter)
         named = {column.name for column in dataset.columns if re.search(rf"\b{column.name}\b", text)}
         wanted = None if columns is None else tuple(named.union(columns))
-        return _scan(chain, dataset, wanted or None, columns, filter, text)
+        return _scan(chain, dataset, wanted or None, columns, filter, text, failures)
 
     # Arrow makes datasets only from files, so imitate the two members that DuckDB uses: `schema` and `scanner`.
     kind: Any = type("ChainDataset", (arrow.Dataset,), {"schema": property(lambda _: whole), "scanner": scanner})
@@ -104,6 +107,7 @@ def _scan(
     columns: list[str] | None,
     filter: Any,
     text: str,
+    failures: list[OphionError],
 ) -> Any:
     arrow = require("pyarrow.dataset")
     reader = chain.reader
@@ -114,17 +118,36 @@ def _scan(
     def read(first: int, last: int) -> list[Any]:
         return list(reader.batches(dataset, selected, first, last, bounds.rows, False))
 
-    batches: Iterator[Any] = iter(())
-    if bounds.first <= bounds.last and bounds.rows == Rows():
-        batches = read_ahead(reader.ranges(dataset, bounds.first, bounds.last), read, os.cpu_count() or 1)
-    elif bounds.first <= bounds.last:
-        # conditions on addresses or topics use the log index, which is faster than reading block ranges
-        batches = reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
-    return arrow.Scanner.from_batches(batches, schema=schema, columns=columns, filter=filter)
+    def batches() -> Iterator[Any]:
+        if bounds.first > bounds.last:
+            return
+        if bounds.rows == Rows():
+            yield from read_ahead(reader.ranges(dataset, bounds.first, bounds.last), read, os.cpu_count() or 1)
+        else:
+            # conditions on addresses or topics use the log index, which is faster than reading block ranges
+            yield from reader.batches(dataset, selected, bounds.first, bounds.last, bounds.rows, False)
+
+    return arrow.Scanner.from_batches(_recorded(batches(), failures), schema=schema, columns=columns, filter=filter)
 
 
-def run_queries(connection: Any, text: str) -> Iterator[Any]:
-    """Execute statements and yield each result as an Arrow table. `CommandError` holds DuckDB's message."""
+def _recorded(batches: Iterator[Any], failures: list[OphionError]) -> Iterator[Any]:
+    """Yield all batches, and add the error that ends them to `failures`."""
+    try:
+        yield from batches
+    except OphionError as error:
+        failures.append(error)
+        raise
+
+
+def query_error(error: Exception, failures: list[OphionError]) -> str:
+    """Return the message of a failed query: that of the failed scan, or DuckDB's. Empties `failures`."""
+    message = str(failures[0]) if failures else f"SQL: {error}"
+    failures.clear()
+    return message
+
+
+def run_queries(connection: Any, text: str, failures: list[OphionError]) -> Iterator[Any]:
+    """Execute statements and yield each result as an Arrow table. `CommandError` holds the message of a failure."""
     duckdb = require("duckdb")
     try:
         for statement in connection.extract_statements(text):
@@ -132,4 +155,4 @@ def run_queries(connection: Any, text: str) -> Iterator[Any]:
             if relation is not None:
                 yield relation.to_arrow_table()
     except duckdb.Error as error:
-        raise CommandError(f"SQL: {error}") from error
+        raise CommandError(query_error(error, failures)) from error

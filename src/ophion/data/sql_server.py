@@ -23,7 +23,7 @@ from ophion.data.data_frames import ChainTables
 from ophion.data.dataset_types import Source
 from ophion.data.datasets import ALL
 from ophion.data.optional_packages import require
-from ophion.data.sql import connect
+from ophion.data.sql import connect, query_error
 from ophion.data.sql_guard import check_query
 from ophion.errors import CommandError, OphionError
 
@@ -58,7 +58,8 @@ class SqlServer:
 
     def __init__(self, chain: ChainTables, max_rows: int, max_memory_mb: int) -> None:
         self._duckdb = require("duckdb")
-        self._connection = connect(chain, TABLES)
+        self._failures: list[OphionError] = []
+        self._connection = connect(chain, self._failures, TABLES)
         self._connection.execute(f"set memory_limit = '{max_memory_mb}MiB'")
         for statement in _SEALED:
             self._connection.execute(statement)
@@ -76,7 +77,7 @@ class SqlServer:
         except (self._duckdb.OutOfMemoryException, MemoryError):
             return {"error": f"The query needs more than {self._max_memory_mb} MiB of memory (--rpc-sql-max-memory)."}
         except self._duckdb.Error as error:
-            return {"error": f"SQL: {error}"}
+            return {"error": query_error(error, self._failures)}
         except OphionError as error:
             return {"error": str(error)}
         elapsed = round(1000 * (time.monotonic() - began), 1)

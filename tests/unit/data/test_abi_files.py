@@ -71,6 +71,13 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
         load_abis(tmp_path)
 
 
+def test_a_missing_folder_is_not_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="There is no file or directory"):
+        load_abis(tmp_path / "missing")
+    with pytest.raises(CommandError, match="There is no ABI file"):
+        load_abis(tmp_path)
+
+
 def test_addresses_are_bytes_and_types_have_their_canonical_names(tmp_path: Path) -> None:
     (entry,) = one(tmp_path, [FUNCTION])
     assert entry.signature == "f(int16,string,(address,bytes)[],bytes4[2],bool)"

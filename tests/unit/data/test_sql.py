@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ophion import Chain
+from ophion.data.data_frames import open_chain
 from ophion.data.datasets import ALL
 from ophion.data.selection import Rows
-from ophion.data.sql import Bounds, bounds_of
+from ophion.data.sql import Bounds, bounds_of, connect, run_queries
+from ophion.errors import CommandError, OphionError
 
 ADDRESS, TOPIC = "AB" * 20, "CD" * 32
 
@@ -30,3 +35,18 @@ ADDRESS, TOPIC = "AB" * 20, "CD" * 32
 )
 def test_only_conjunctions_narrow_a_scan(condition: str, dataset: str, expected: Bounds) -> None:
     assert bounds_of(condition, ALL[dataset], 99) == expected
+
+
+def test_a_scan_that_fails_is_one_error_without_a_traceback(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    with Chain(tmp_path / "data") as made:
+        made.mine()
+    failures: list[OphionError] = []
+    with open_chain(tmp_path / "data") as chain:
+        connection = connect(chain, failures)
+        for _ in range(2):
+            with pytest.raises(CommandError, match=r"^The dataset traces needs the genesis file") as caught:
+                list(run_queries(connection, "select * from traces", failures))
+            assert "Traceback" not in str(caught.value)
+        with pytest.raises(CommandError, match=r"^SQL: .*missing"):
+            list(run_queries(connection, "select missing from blocks", failures))

@@ -21,7 +21,7 @@ from ophion.native.exceptions import translated
 from ophion.native.store import AccountBatch, StateDifference, StateDownload, Store
 from ophion.node.snap_sync.peer_choice import PeerChoice
 from ophion.peers.snap.messages import MAX_KEY
-from ophion.primitives.types import ZERO_HASH, Hash32
+from ophion.primitives.types import EMPTY_TRIE_ROOT, ZERO_HASH, Hash32
 from ophion.runtime.thread_pools import Lanes
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,9 @@ class StateSync:
     async def run(self, root: Hash32) -> None:
         """Download the state with this root. Raises `StateGone` when no peer has this state any more."""
         self._root = root
+        if root == EMPTY_TRIE_ROOT and await self._write(lambda: self._download.root) == root:
+            # a network without accounts has nothing to fetch, and no peer can prove a range of it
+            return
         try:
             async with asyncio.TaskGroup() as group:
                 for index in range(SEGMENTS):

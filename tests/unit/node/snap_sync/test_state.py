@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from ophion.chain.chain import Chain
-from ophion.native.store import Store, open_store
+from ophion.native.store import StateDownload, Store, open_store
 from ophion.node.snap_sync.peer_choice import PeerChoice, StateGone
 from ophion.node.snap_sync.state import StateSync
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.snap.messages import Code
 from ophion.primitives import rlp
+from ophion.primitives.types import EMPTY_TRIE_ROOT
 from ophion.runtime.thread_pools import ThreadLanes
 from tests.unit.node.snap_sync.state_servers import Lie, StateServer, connect, root_of, state_of
 
@@ -54,8 +55,6 @@ def fetch(store: Store, root: bytes, *servers: StateServer) -> None:
 
 def check(store: Store, chain: Chain) -> None:
     """Check that the fetched state is that of the chain, to the last slot and code."""
-    from ophion.native.store import StateDownload
-
     root = root_of(chain)
     download = StateDownload(store)
     assert download.root == root
@@ -136,6 +135,13 @@ def test_a_peer_without_the_state_is_not_asked_again(store: Store, chain: Chain)
     assert empty.answered <= 3
     assert empty.is_open
     check(store, chain)
+
+
+def test_a_state_without_accounts_needs_no_peer(store: Store) -> None:
+    fetch(store, EMPTY_TRIE_ROOT, StateServer(None))
+    StateDownload(store).finish(EMPTY_TRIE_ROOT, 9, [("kept", b"1")])
+    assert store.meta("kept") == b"1"
+    assert store.state(EMPTY_TRIE_ROOT).accounts(bytes(32), 10)[0] == []
 
 
 def test_a_state_that_no_peer_has_is_gone(store: Store, chain: Chain) -> None:
