@@ -150,7 +150,8 @@ def test_a_running_node_resets_to_a_fork_and_to_another_block(source: tuple[Node
     node, proxy = source
     with dev(tmp_path / "data", "--preset=anvil") as (fork, _):
         fork.ask("anvil_mine", "0x2")
-        assert fork.error("anvil_reset", {"forking": {"blockNumber": 3}}) == -32602
+        for wrong in (5, {"forking": 5}, {"forking": {"blockNumber": 3}}, {"forking": {"jsonRpcUrl": 5}}):
+            assert fork.error("anvil_reset", wrong) == -32602
         fork.ask("hardhat_reset", {"forking": {"jsonRpcUrl": proxy.url, "blockNumber": 6}})
         assert fork.ask("eth_getBlockByNumber", "latest", True) == node.ask("eth_getBlockByNumber", "0x6", True)
         assert use(fork)[:2] == [word(43), "0x7"]

@@ -12,32 +12,34 @@ from ophion.primitives.types import ADDRESS_LENGTH, HASH_LENGTH, Address, Hash32
 from ophion.wallet.unsigned_transaction import LEGACY, UnsignedTransaction
 
 _FIRST_PROTECTED_V = 35
+_BLOOM_LENGTH = 256
+_NONCE_LENGTH = 8
 
 
 def decode_header(block: dict[str, Any]) -> Header:
     """Decode the header fields of a block. Fields of later forks may be missing."""
     header = Header(
-        parent_hash=decode_bytes(block["parentHash"]),
-        ommers_hash=decode_bytes(block["sha3Uncles"]),
-        coinbase=decode_bytes(block["miner"]),
-        state_root=decode_bytes(block["stateRoot"]),
-        transactions_root=decode_bytes(block["transactionsRoot"]),
-        receipts_root=decode_bytes(block["receiptsRoot"]),
-        logs_bloom=decode_bytes(block["logsBloom"]),
+        parent_hash=decode_word(block["parentHash"]),
+        ommers_hash=decode_word(block["sha3Uncles"]),
+        coinbase=decode_address(block["miner"]),
+        state_root=decode_word(block["stateRoot"]),
+        transactions_root=decode_word(block["transactionsRoot"]),
+        receipts_root=decode_word(block["receiptsRoot"]),
+        logs_bloom=_of_length(block["logsBloom"], _BLOOM_LENGTH),
         difficulty=decode_int(block.get("difficulty") or 0),
         number=decode_int(block["number"]),
         gas_limit=decode_int(block["gasLimit"]),
         gas_used=decode_int(block["gasUsed"]),
         timestamp=decode_int(block["timestamp"]),
         extra_data=decode_bytes(block["extraData"]),
-        mix_hash=decode_bytes(block["mixHash"]) if block.get("mixHash") else bytes(32),
-        nonce=decode_bytes(block["nonce"]) if block.get("nonce") else bytes(8),
+        mix_hash=decode_word(block["mixHash"]) if block.get("mixHash") else bytes(32),
+        nonce=_of_length(block["nonce"], _NONCE_LENGTH) if block.get("nonce") else bytes(8),
         base_fee_per_gas=_optional_int(block, "baseFeePerGas"),
-        withdrawals_root=_optional_bytes(block, "withdrawalsRoot"),
+        withdrawals_root=_optional_word(block, "withdrawalsRoot"),
         blob_gas_used=_optional_int(block, "blobGasUsed"),
         excess_blob_gas=_optional_int(block, "excessBlobGas"),
-        parent_beacon_block_root=_optional_bytes(block, "parentBeaconBlockRoot"),
-        requests_hash=_optional_bytes(block, "requestsHash"),
+        parent_beacon_block_root=_optional_word(block, "parentBeaconBlockRoot"),
+        requests_hash=_optional_word(block, "requestsHash"),
     )
     if not 0 <= header.number < 2**64:
         raise ValueError(f"number {str(block['number'])[:80]}")
@@ -126,5 +128,5 @@ def _optional_int(block: dict[str, Any], name: str) -> int | None:
     return None if block.get(name) is None else decode_int(block[name])
 
 
-def _optional_bytes(block: dict[str, Any], name: str) -> bytes | None:
-    return None if block.get(name) is None else decode_bytes(block[name])
+def _optional_word(block: dict[str, Any], name: str) -> Hash32 | None:
+    return None if block.get(name) is None else decode_word(block[name])

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from ophion.dev.block_dump import dumped_blocks
-from ophion.dev.block_json import decode_bytes, decode_int
+from ophion.dev.block_json import decode_address, decode_bytes, decode_int
 from ophion.dev.cheat_codes import DevNode
 from ophion.dev.dumped_chain import decode_blocks
 from ophion.errors import OphionError
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _PAGE = 1000
 _MAX_BYTES = 1024 * 1024 * 1024
+_TIME_BITS = 40
 _MAX_ADDED_BLOCKS = 1_000_000
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -112,9 +113,9 @@ async def load(dev: DevNode, document: dict[str, Any]) -> None:
     """Load the chain of a dump, and its accounts into the state of the head."""
     try:
         changes = [_change(address, account) for address, account in document["accounts"].items()]
-        best = decode_int(document.get("best_block_number") or 0)
+        best = _number(document.get("best_block_number") or 0, 64)
         block = document.get("block") or {}
-        timestamp = decode_int(block.get("timestamp") or 0)
+        timestamp = _number(block.get("timestamp") or 0, _TIME_BITS)
     except (ValueError, TypeError, AttributeError) as error:
         raise BadStateFile(f"The state cannot be read: {error}") from None
     try:
@@ -134,13 +135,20 @@ async def load(dev: DevNode, document: dict[str, Any]) -> None:
 def _change(address: str, account: dict[str, Any]) -> AccountOverride:
     slots = [(_word(slot), _word(value)) for slot, value in (account.get("storage") or {}).items()]
     return AccountOverride(
-        address=decode_bytes(address),
-        nonce=decode_int(account.get("nonce") or 0),
-        balance=decode_int(account.get("balance") or 0),
+        address=decode_address(address),
+        nonce=_number(account.get("nonce") or 0, 64),
+        balance=_number(account.get("balance") or 0, 256),
         code=decode_bytes(str(account.get("code") or "0x")),
         state=slots,
     )
 
 
+def _number(value: Any, bits: int) -> int:
+    number = decode_int(value)
+    if not 0 <= number < 2**bits:
+        raise ValueError(f"{str(value)[:80]} is not within {bits} bits")
+    return number
+
+
 def _word(value: Any) -> bytes:
-    return decode_int(value).to_bytes(32, "big")
+    return _number(value, 256).to_bytes(32, "big")

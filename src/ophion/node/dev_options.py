@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from ophion import __version__
 from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
@@ -15,6 +16,10 @@ from ophion.runtime.options import Options, at_least, between, option
 
 _DEFAULT_PATH = "m/44'/60'/0'/0/"
 _WEI = 10**18
+_MAX_TIMESTAMP = 2**40 - 1
+"""Latest time of the genesis block, far below 64 bits, because later blocks have later times."""
+_HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:[\t -~]*"
+"""An HTTP header: a name of token characters, and a value of printable ASCII characters."""
 _ANVIL_VERSION = "anvil/v1.7.1"
 _HARDHAT_VERSION = "HardhatNetwork/2.26.3"
 
@@ -60,13 +65,20 @@ class DevConfig(Options):
         "--dev-balance", default=None, metavar="ETHER", help="Dev network: ether of each account. (default: 10000)"
     )
     timestamp: int | None = option(
-        "--dev-timestamp", default=None, check=at_least(0), help="Dev network: timestamp of the genesis block."
+        "--dev-timestamp",
+        default=None,
+        check=between(0, _MAX_TIMESTAMP),
+        help="Dev network: timestamp of the genesis block.",
     )
     gas_limit: int | None = option(
         "--dev-gas-limit", default=None, check=between(5000, 2**63 - 1), help="Dev network: gas limit of blocks."
     )
     base_fee: int | None = option(
-        "--dev-base-fee", default=None, check=at_least(0), metavar="WEI", help="Dev network: base fee of the genesis."
+        "--dev-base-fee",
+        default=None,
+        check=between(0, 2**64 - 1),
+        metavar="WEI",
+        help="Dev network: base fee of the genesis.",
     )
     code_size_limit: int | None = option(
         "--dev-code-size-limit", default=None, check=at_least(1), help="Dev network: most bytes of a contract's code."
@@ -212,7 +224,7 @@ class DevConfig(Options):
         from ophion.dev.mnemonic import MnemonicError, derived_keys
 
         try:
-            derived_keys(self.mnemonic or MNEMONIC, self.derivation_path, 1)
+            derived_keys(MNEMONIC if self.mnemonic is None else self.mnemonic, self.derivation_path, 1)
         except MnemonicError as error:
             yield str(error)
 
@@ -224,17 +236,36 @@ class DevConfig(Options):
                     " '--dev-fork-url' (--fork-url)"
                 )
             return
-        if re.match(r"https?://[^/?#]", self.fork_url, re.IGNORECASE) is None:
+        if not _is_http_url(ForkSettings.split(self.fork_url)[0]):
             yield (
                 f"Invalid value for option '--dev-fork-url' (--fork-url): {self.fork_url!r} does not begin with"
-                " http:// or https:// and the name of a host"
+                " http:// or https://, the name of a host and, if given, a port from 1 to 65535"
             )
         for header in self.fork_headers:
-            if not header.partition(":")[0].strip() or ":" not in header:
+            if re.fullmatch(_HEADER, header) is None:
                 yield (
                     f"Invalid value for option '--dev-fork-header' (--fork-header): {header!r} is not of the form"
-                    " 'Name: value'"
+                    " 'Name: value' in one line of ASCII text"
                 )
+        if self.fork_cache and self.fork_cache_path is not None and not _may_be_folder(self.fork_cache_path):
+            yield (
+                f"Invalid value for option '--dev-fork-cache-path' (--fork-cache-path): {self.fork_cache_path} is not a"
+                " folder"
+            )
+
+
+def _is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _may_be_folder(path: Path) -> bool:
+    """Whether a path is a folder, or can become one."""
+    existing = next((one for one in (path, *path.parents) if one.exists()), None)
+    return existing is None or existing.is_dir()
 
 
 def _user_cache() -> Path:

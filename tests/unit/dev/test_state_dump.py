@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+from typing import Any
 
 import pytest
 
-from ophion.dev.state_dump import BadStateFile, packed, unpacked
+from ophion.dev.state_dump import BadStateFile, load, packed, unpacked
+
+ADDRESS = "0x" + "aa" * 20
 
 
 def test_what_is_packed_can_be_read() -> None:
@@ -25,3 +29,20 @@ def test_what_is_no_dump_is_refused(content: bytes) -> None:
 def test_a_compressed_list_is_refused() -> None:
     with pytest.raises(BadStateFile):
         unpacked(gzip.compress(b"[1]"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"accounts": {"0x12": {}}}, "1 bytes instead of 20"),
+        ({"accounts": {ADDRESS: 5}}, "'int' object"),
+        ({"accounts": {ADDRESS: {"balance": "0x1" + "00" * 32}}}, "not within 256 bits"),
+        ({"accounts": {ADDRESS: {"nonce": -1}}}, "-1 is not within 64 bits"),
+        ({"accounts": {ADDRESS: {"storage": {"0x1": "0x" + "ff" * 33}}}}, "not within 256 bits"),
+        ({"accounts": {}, "block": {"timestamp": "0x" + "ff" * 10}}, "not within 40 bits"),
+        ({"accounts": {}, "best_block_number": "abc"}, "invalid literal"),
+    ],
+)
+def test_values_out_of_range_are_refused(changed: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BadStateFile, match=reason):
+        asyncio.run(load(None, changed))  # type: ignore[arg-type]

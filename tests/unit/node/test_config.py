@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.runtime.logs import LogLevel
 from ophion.runtime.options import load, problems_of, read_file, specs_of, warnings_of
@@ -300,11 +301,27 @@ def test_unlocked_accounts_off_loopback_cause_a_warning() -> None:
         (
             ("--dev-fork-url=nonsense",),
             "Invalid value for option '--dev-fork-url' (--fork-url): 'nonsense' does not begin with http:// or"
-            " https:// and the name of a host",
+            " https://, the name of a host and, if given, a port from 1 to 65535",
         ),
         (
+            ("--dev-fork-url=http://127.0.0.1:99999",),
+            "Invalid value for option '--dev-fork-url' (--fork-url): 'http://127.0.0.1:99999' does not begin with"
+            " http:// or https://, the name of a host and, if given, a port from 1 to 65535",
+        ),
+        (
+            ("--dev-fork-url=http://127.0.0.1:1", "--dev-fork-header=a: b\nc: d"),
+            "Invalid value for option '--dev-fork-header' (--fork-header): 'a: b\\nc: d' is not of the form"
+            " 'Name: value' in one line of ASCII text",
+        ),
+        (
+            ("--dev-fork-url=http://127.0.0.1:1", "--dev-fork-cache-path=/dev/null/cache"),
+            "Invalid value for option '--dev-fork-cache-path' (--fork-cache-path): /dev/null/cache is not a folder",
+        ),
+        (("--dev-mnemonic=",), "The mnemonic has 0 words; 12, 15, 18, 21 or 24 are expected."),
+        (
             ("--dev-fork-url=http://127.0.0.1:1", "--dev-fork-header=abc"),
-            "Invalid value for option '--dev-fork-header' (--fork-header): 'abc' is not of the form 'Name: value'",
+            "Invalid value for option '--dev-fork-header' (--fork-header): 'abc' is not of the form 'Name: value' in"
+            " one line of ASCII text",
         ),
         (
             ("--dev-dump-state=/missing/state.json",),
@@ -318,6 +335,12 @@ def test_unlocked_accounts_off_loopback_cause_a_warning() -> None:
 )
 def test_options_of_a_development_node_that_cannot_work(tokens: tuple[str, ...], expected: str) -> None:
     assert problems(*tokens) == [expected]
+
+
+def test_numbers_of_a_development_node_have_limits() -> None:
+    for option, limit in (("--dev-timestamp", 2**40), ("--dev-base-fee", 2**64)):
+        with pytest.raises(ConfigError, match=f"'{option}': {limit} is not between 0 and {limit - 1}"):
+            problems(f"{option}={limit}")
 
 
 def test_options_of_a_development_node_that_work(tmp_path: Path) -> None:

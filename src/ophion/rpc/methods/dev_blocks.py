@@ -182,10 +182,12 @@ def _check_depth(ctx: RpcContext, depth: int) -> None:
 async def reset(ctx: RpcContext, options: AnyParam | None = None) -> Nothing:
     """Resets the chain to its first block, or to a block of another chain (`forking`: `jsonRpcUrl`, `blockNumber`)."""
     dev = dev_of(ctx)
-    given = options.get("forking", options) if isinstance(options, dict) else None
-    if not isinstance(given, dict):
+    given = options.get("forking", options) if isinstance(options, dict) else options
+    if given is None:
         await dev.reset()
         return
+    if not isinstance(given, dict):
+        raise invalid_params("forking: an object with jsonRpcUrl and blockNumber is expected")
     url, number = given.get("jsonRpcUrl"), given.get("blockNumber")
     if url is None and number is None:
         await dev.reset()
