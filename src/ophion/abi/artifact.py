@@ -23,6 +23,10 @@ class ArtifactError(OphionError):
     """Raised when the file or object of a compiled contract is missing, malformed, or lacks ABI or bytecode."""
 
 
+class UnknownArtifact(ArtifactError, AttributeError, KeyError):
+    """Raised when the folders of a project have no artifact of a name."""
+
+
 class Artifact(Struct, frozen=True):
     """A compiled contract: name, ABI and bytecode."""
 
@@ -105,8 +109,9 @@ class ArtifactFolder(Mapping[str, Artifact]):
 
     def __init__(self, folders: Iterable[str | os.PathLike[str]]) -> None:
         self._paths: dict[str, Path] = {}
-        for folder in folders:
-            for path in sorted(Path(folder).rglob("*.json")):
+        self._folders = [Path(folder) for folder in folders]
+        for folder in self._folders:
+            for path in sorted(folder.rglob("*.json")):
                 if not path.name.endswith(_NOT_ARTIFACTS) and "build-info" not in path.parts:
                     self._paths.setdefault(path.stem, path)
         self._read: dict[str, Artifact] = {}
@@ -119,15 +124,25 @@ class ArtifactFolder(Mapping[str, Artifact]):
 
     def __getitem__(self, name: str) -> Artifact:
         if name not in self._read:
-            self._read[name] = Artifact.of(self._paths[name])
+            path = self._paths.get(name)
+            if path is None:
+                raise self.unknown(name)
+            self._read[name] = Artifact.of(path)
         return self._read[name]
 
     def __getattr__(self, name: str) -> Artifact:
-        try:
-            return self[name]
-        except KeyError:
-            known = ", ".join(sorted(self._paths)) or "none"
-            raise AttributeError(f"there is no artifact '{name}'. Artifacts: {known}") from None
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def unknown(self, name: str) -> UnknownArtifact:
+        """Return the error of a name without an artifact. It names the artifacts, and folders that are missing."""
+        known = ", ".join(sorted(self._paths)) or "none"
+        folders = ", ".join(f"{one}{'' if one.is_dir() else ' (missing)'}" for one in self._folders)
+        where = f"Folders: {folders}" if folders else f"None of the folders {', '.join(_FOLDERS)} exists"
+        return UnknownArtifact(
+            f"there is no artifact '{name}'. Artifacts: {known}. {where}. Compile the contract first."
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._paths)

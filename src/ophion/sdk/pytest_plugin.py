@@ -108,7 +108,7 @@ def deploy(chain: Chain, contracts: ArtifactFolder) -> Callable[..., Contract]:
     """Deploy a contract: `deploy("Token", *args)`. The first argument is a name, a path or an artifact."""
 
     def deployed(artifact: Any, *args: Any, **options: Any) -> Contract:
-        if isinstance(artifact, str) and artifact in contracts:
+        if isinstance(artifact, str) and (artifact in contracts or not Path(artifact).exists()):
             artifact = contracts[artifact]
         return chain.deploy(artifact, *args, **options)
 

@@ -12,10 +12,13 @@ of the network takes milliseconds. The same seed and the same calls give the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from ophion.abi.addresses import shortened
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.errors import OphionError
+from ophion.sdk.arguments import UINT64, whole_number
+from ophion.sdk.errors import ArgumentError
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import LinkQuality
 from ophion.testing.simulation.network import SimulatedNetwork
@@ -23,6 +26,16 @@ from ophion.testing.simulation.seed_runs import RULES
 from ophion.testing.simulation.trace import Trace
 
 _MAX_WAIT_S = 600.0
+
+
+MAX_NODES = 1000
+
+
+def _seconds(**durations: object) -> None:
+    """Raise `ArgumentError` for a duration that is negative or no number."""
+    for name, value in durations.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ArgumentError(f"{name}: {shortened(value)} is not a number of seconds.")
 
 
 class NetworkStalled(OphionError):
@@ -48,8 +61,13 @@ class ValidatorNetwork:
         max_request_timeout_s: float = 60.0,
     ) -> None:
         """Start a network. `standby` nodes follow the chain and can be voted in; their indexes come last."""
-        if protocol not in RULES:
-            raise ValueError(f"protocol '{protocol}' is not one of {', '.join(RULES)}")
+        if protocol not in tuple(RULES):
+            raise ArgumentError(f"protocol: {shortened(protocol)} is not one of {', '.join(RULES)}.")
+        whole_number("validators", validators, MAX_NODES, first=1)
+        whole_number("standby", standby, MAX_NODES)
+        whole_number("seed", seed, UINT64)
+        _seconds(block_period_s=block_period_s, request_timeout_s=request_timeout_s)
+        _seconds(max_request_timeout_s=max_request_timeout_s)
         timing = RoundTiming(block_period_s, request_timeout_s, max_request_timeout_s)
         self._trace = Trace(validators + standby)
         settings = NetworkSettings(RULES[protocol], validators, timing, standby=standby)
@@ -69,17 +87,22 @@ class ValidatorNetwork:
         Afterwards all running nodes have the blocks; in a partition, all running nodes of one group. Raises
         `NetworkStalled` when the blocks do not come in time, and `ConsensusViolation` when validators break a rule.
         """
+        _seconds(timeout_s=timeout_s, seconds=1.0 if seconds is None else seconds)
         start = self.now
         if blocks is None:
             self._world.run(start + (1.0 if seconds is None else seconds))
             self.check()
             return self.now - start
-        height = max(self.heights) + blocks
+        height = max(self.heights) + whole_number("blocks", blocks, UINT64)
         reached = self._world.run(start + timeout_s, lambda: self._have(height))
         self.check()
         if not reached:
             raise NetworkStalled(f"no block {height} after {timeout_s:g} s: heights are {self.heights}")
         return self.now - start
+
+    def _check_nodes(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            whole_number("node", node, len(self._world.members))
 
     def _have(self, height: int) -> bool:
         running = [member for member in self._world.members if member.machine is not None]
@@ -94,11 +117,13 @@ class ValidatorNetwork:
 
     def stop(self, *nodes: int) -> None:
         """Stop nodes at once, like a crash."""
+        self._check_nodes(nodes)
         for node in nodes:
             self._world.crash(node)
 
     def start(self, *nodes: int, keeps_disk: bool = True) -> None:
         """Start stopped nodes again, with or without their database."""
+        self._check_nodes(nodes)
         for node in nodes:
             self._world.restart(node, keeps_disk)
             if not keeps_disk:
@@ -108,6 +133,8 @@ class ValidatorNetwork:
 
     def partition(self, *groups: Sequence[int]) -> None:
         """Divide the network: only nodes of one group reach each other. Nodes that are not named form another group."""
+        for group in groups:
+            self._check_nodes(group)
         place = {node: number for number, group in enumerate(groups) for node in group}
         self._world.divide([place.get(node, len(groups)) for node in range(len(self._world.members))])
 
@@ -123,12 +150,14 @@ class ValidatorNetwork:
 
     def set_clock(self, node: int, ahead_s: float) -> None:
         """Set by how many seconds the clock of a node is ahead."""
+        self._check_nodes([node])
         self._world.members[node].skew_s = ahead_s
 
     # --- votes ----------------------------------------------------------------------------------
 
     def vote(self, voters: Sequence[int], node: int, is_added: bool = True) -> None:
         """Let validators vote to add a node to the validators, or to remove it."""
+        self._check_nodes([*voters, node])
         address = self._world.members[node].address
         for voter in voters:
             self._world.members[voter].proposals.propose(address, is_added)
@@ -149,10 +178,12 @@ class ValidatorNetwork:
 
     def rounds(self, node: int = 0) -> list[int]:
         """Round in which each block of a node's chain was decided; 0 means at the first attempt."""
+        self._check_nodes([node])
         return [block.round for block in self._world.members[node].chain[1:]]
 
     def proposers(self, node: int = 0) -> list[int]:
         """Proposer of each block of a node's chain."""
+        self._check_nodes([node])
         index = {member.address: member.index for member in self._world.members}
         return [index[block.builder] for block in self._world.members[node].chain[1:]]
 

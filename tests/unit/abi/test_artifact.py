@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ophion.abi.artifact import Artifact, ArtifactError, ArtifactFolder
+from ophion.abi.artifact import Artifact, ArtifactError, ArtifactFolder, UnknownArtifact
 from tests.unit.sdk.contracts import FOLDER, TOKEN
 
 
@@ -29,8 +29,18 @@ def test_reads_files() -> None:
     assert Artifact.of(TOKEN).name == "Token"
     assert set(ArtifactFolder([FOLDER])) == {"Token", "Vault"}
     assert ArtifactFolder([FOLDER]).Token.name == "Token"
-    with pytest.raises(AttributeError, match="Artifacts: Token, Vault"):
-        _ = ArtifactFolder([FOLDER]).Missing
+    for use in (lambda: ArtifactFolder([FOLDER]).Missing, lambda: ArtifactFolder([FOLDER])["Missing"]):
+        with pytest.raises(UnknownArtifact, match="Artifacts: Token, Vault"):
+            use()
+    assert "Missing" not in ArtifactFolder([FOLDER])
+    assert not hasattr(ArtifactFolder([FOLDER]), "Missing")
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownArtifact, match=r"Artifacts: none. Folders: .*nowhere \(missing\)"):
+        _ = ArtifactFolder([tmp_path / "nowhere"])["Token"]
+    with pytest.raises(UnknownArtifact, match="None of the folders out, artifacts"):
+        _ = ArtifactFolder.of_project(tmp_path)["Token"]
 
 
 def test_says_what_is_wrong(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from ophion.sdk.errors import ArgumentError
 from ophion.testing.validator_network import NetworkStalled, ValidatorNetwork
 
 
@@ -66,5 +70,34 @@ def test_faults_can_be_scheduled() -> None:
     net.run(60)
     assert min(net.heights) > 30
     assert "V2 stops" in net.diagram(None)
-    with pytest.raises(ValueError, match="protocol"):
-        ValidatorNetwork(protocol="raft")
+
+
+def test_wrong_arguments_are_named() -> None:
+    wrong: list[dict[str, Any]] = [
+        {"protocol": "raft"},
+        {"protocol": []},
+        {"validators": 0},
+        {"standby": -1},
+        {"seed": "1"},
+        {"block_period_s": "1"},
+        {"request_timeout_s": -1},
+    ]
+    for one in wrong:
+        with pytest.raises(ArgumentError, match=next(iter(one))):
+            ValidatorNetwork(**one)
+    net = ValidatorNetwork()
+    uses: list[Callable[[], object]] = [
+        lambda: net.stop(4),
+        lambda: net.start(-1),
+        lambda: net.partition([0], [9]),
+        lambda: net.vote([0], 77),
+        lambda: net.set_clock(5, 0.1),
+        lambda: net.rounds(9),
+    ]
+    for use in uses:
+        with pytest.raises(ArgumentError, match="node: .* from 0 to 3"):
+            use()
+    with pytest.raises(ArgumentError, match="blocks"):
+        net.run(blocks=-1)
+    with pytest.raises(ArgumentError, match="seconds"):
+        net.run("x")  # type: ignore[arg-type]  # wrong on purpose
