@@ -18,7 +18,7 @@ import jwt
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.interface import GroupType
+from ophion.enclave.interface import EnclaveUnreachable, GroupType
 from ophion.enclave.payload_quota import MAX_BYTES, MAX_UNKNOWN_GROUPS
 from ophion.enclave.remote.http import HttpClient, HttpError
 from ophion.enclave.tessera.fields import encode_field, encode_fields, encode_number
@@ -26,6 +26,7 @@ from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import encode_payload
 from ophion.enclave.tessera.sealed_payloads import payload_for
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request
+from ophion.enclave_http.peer_application import _MAX_BODY_BYTES
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.privacy import sign_private_transaction
@@ -230,26 +231,47 @@ async def payloads(target: Target) -> None:
 
 async def tessera(target: Target) -> None:
     """Attack with 40 callers of the Tessera protocol: the largest payloads, groups and party infos, and replays."""
-    _, member = await sides(target)
-    assert target.enclave is not None
     status: dict[str, Any] = await ask(target, "priv_status")
     bodies = _tessera_bodies(b64decode(status["keys"][0]))
+    await _called(target, "Tessera callers", bodies, "application/octet-stream")
+
+
+async def envelopes(target: Target) -> None:
+    """Attack with 40 callers that send the largest envelopes of other senders to the enclave port, as fast as it
+    answers.
+    """
+    status: dict[str, Any] = await ask(target, "priv_status")
+    victim = b64decode(status["keys"][0])
+    size = _MAX_BODY_BYTES * 3 // 4 - 4096
+    bodies = [
+        ("/push", Envelope(ENTROPY.token(32), victim, ENTROPY.token(24), ENTROPY.token(size)).encode()),
+        ("/push", Envelope(victim, victim, ENTROPY.token(24), ENTROPY.token(size)).encode()),
+        ("/fetch", Envelope(ENTROPY.token(32), ENTROPY.token(32), ENTROPY.token(24), ENTROPY.token(100_000)).encode()),
+        ("/push", b"[" * size),
+    ]
+    await _called(target, "envelopes", bodies, "application/json")
+
+
+async def _called(target: Target, what: str, bodies: Sequence[tuple[str, bytes]], media_type: str) -> None:
+    """Send requests from 40 callers, while the honest group is used. Raises an error if that group falls behind."""
+    _, member = await sides(target)
     statuses: Counter[int] = Counter()
     end = time.monotonic() + max(3.0, 20 * target.scale)
 
     async def caller(number: int) -> None:
         assert target.enclave is not None
-        client = HttpClient(target.enclave.url)
-        try:
-            while time.monotonic() < end:
-                path, body = bodies[number % len(bodies)]
-                answer = await client.post(path, body, "application/octet-stream")
-                statuses[answer.status] += 1
-                number += 1
-        except HttpError:
-            statuses[0] += 1
-        finally:
-            client.close()
+        while time.monotonic() < end:
+            client = HttpClient(target.enclave.url)
+            try:
+                while time.monotonic() < end:
+                    path, body = bodies[number % len(bodies)]
+                    number += 1
+                    answer = await client.post(path, body, media_type)
+                    statuses[answer.status] += 1
+            except (HttpError, EnclaveUnreachable):
+                statuses[0] += 1
+            finally:
+                client.close()
 
     callers = [asyncio.create_task(caller(number)) for number in range(target.count(40, 8))]
     behind = []
@@ -257,7 +279,7 @@ async def tessera(target: Target) -> None:
         behind.append(await member.behind_s())
         await asyncio.sleep(0.5)
     await asyncio.gather(*callers)
-    tell(f"    Tessera callers: answers {dict(sorted(statuses.items()))}, honest group {max(behind):.2f} s behind")
+    tell(f"    {what}: answers {dict(sorted(statuses.items()))}, honest group {max(behind):.2f} s behind")
     expect(max(behind) <= MAX_BEHIND_S, f"an honest group is {max(behind):.1f} s behind")
     expect(not statuses[500], "a request ended in an internal error")
 
@@ -342,4 +364,4 @@ async def asked_as(target: Target, key: bytes, name: str, *params: Any) -> dict[
     return found
 
 
-ATTACKS = (gas, groups, payloads, tessera)
+ATTACKS = (gas, groups, payloads, tessera, envelopes)

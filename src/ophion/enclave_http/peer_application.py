@@ -27,6 +27,7 @@ from ophion.enclave_http.pending_requests import PendingRequests
 from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, RateExceeded, SenderRates
 from ophion.enclave_http.tessera_peers import TesseraPeers
 from ophion.enclave_http.tessera_requests import TesseraRequests
+from ophion.enclave_http.unproven_work import SHORT_BYTES, UnprovenWork
 from ophion.errors import DecodeError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.peers.priv import messages
@@ -44,7 +45,6 @@ _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MAX_BODY_BYTES,
 _MAX_OPEN: Final = 256
 """Maximum number of pending requests."""
 _TIMEOUT_S: Final = 15.0
-_SHORT_BYTES: Final = 32 * 1024
 
 T = TypeVar("T")
 
@@ -70,7 +70,8 @@ class PeerApplication:
         self._entropy = entropy
         self._open = PendingRequests(loop, _MAX_OPEN)
         self._rates = SenderRates(enclave.directory, clock)
-        self._tessera = None if tessera is None else TesseraRequests(enclave, tessera, self._rates)
+        self._unproven = UnprovenWork(enclave.lanes.peers)
+        self._tessera = None if tessera is None else TesseraRequests(enclave, tessera, self._rates, self._unproven)
         self._posts: dict[bytes, Handler] = {
             PATHS[RecordKind.PAYLOAD].encode(): self._take_payloads,
             PATHS[RecordKind.GROUP].encode(): self._take_groups,
@@ -101,12 +102,12 @@ class PeerApplication:
     async def _answer(self, request: Request) -> Response:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                envelope = await self._run(len(request.body), partial(Envelope.decode, request.body))
+                envelope = await self._unproven.run(request, partial(Envelope.decode, request.body))
                 is_known, cost = envelope.sender in self._enclave.directory.known(), len(request.body) + REQUEST_BYTES
                 if not is_known:
                     await self._rates.pay(envelope.sender, cost)
                 opening = partial(open_request, self._enclave.keyring, request.path, envelope)
-                asked = await self._run(len(request.body), opening)
+                asked = await self._unproven.run(request, opening)
                 if asked is None:
                     return Response(403, (b"it does not open",), TEXT)
                 if is_known:
@@ -125,7 +126,7 @@ class PeerApplication:
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
         """Run `work` on the event loop, or in a worker thread if the request has many bytes (`size`)."""
-        return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
+        return work() if size <= SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
     # --- requests --------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ limit; all other senders share one limit.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Final
 
 from ophion.enclave.peer_directory import PeerDirectory
@@ -20,6 +21,12 @@ MEMBER_BYTES: Final = 4096
 """Bytes charged for each member of an unknown group. Validating a member's key takes a tenth of a millisecond."""
 MAX_UNKNOWN_WAITING: Final = 64
 """Maximum number of waiting requests of unknown senders, so that slots remain for the requests of known senders."""
+MAX_WAITING_OF_ONE: Final = 32
+"""Maximum number of waiting requests of one known sender."""
+MAX_WAITING: Final = 192
+"""Maximum number of waiting requests of all senders. Requests within their rate limit do not wait, so slots remain for
+them.
+"""
 MAX_WAIT_S: Final = 10.0
 """Maximum seconds that a request waits. A request that would wait longer is refused and not charged."""
 _BURST_BYTES: Final = 16 * 1024 * 1024
@@ -42,11 +49,12 @@ class SenderRates:
         self._directory = directory
         self._clock = clock
         self._shares: dict[bytes, TokenBucket] = {}
-        self._unknown_waiting = 0
+        self._waiting: Counter[bytes] = Counter()
+        """Number of waiting requests, by key of the rate limit."""
 
     async def pay(self, sender: bytes, amount: int) -> None:
         """Wait until the rate limit of a sender admits this many bytes. Raises `RateExceeded` if that takes too long,
-        or if too many unknown senders wait.
+        or if too many requests wait.
         """
         known = self._directory.known()
         account = sender if sender in known else UNKNOWN_SENDERS
@@ -57,12 +65,14 @@ class SenderRates:
         if wait_s <= 0:
             share.spend(amount, self._clock.monotonic())
             return
-        is_unknown = account == UNKNOWN_SENDERS
-        if wait_s > MAX_WAIT_S or (is_unknown and self._unknown_waiting >= MAX_UNKNOWN_WAITING):
+        most = MAX_UNKNOWN_WAITING if account == UNKNOWN_SENDERS else MAX_WAITING_OF_ONE
+        if wait_s > MAX_WAIT_S or self._waiting[account] >= most or self._waiting.total() >= MAX_WAITING:
             raise RateExceeded
         share.spend(amount, self._clock.monotonic())
-        self._unknown_waiting += is_unknown
+        self._waiting[account] += 1
         try:
             await asyncio.sleep(wait_s)
         finally:
-            self._unknown_waiting -= is_unknown
+            self._waiting[account] -= 1
+            if not self._waiting[account]:
+                del self._waiting[account]

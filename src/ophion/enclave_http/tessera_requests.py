@@ -28,6 +28,7 @@ from ophion.enclave.tessera.payloads import TesseraPayload, decode_payload
 from ophion.enclave.tessera.sealed_payloads import group_in, member_record, opened
 from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, UNKNOWN_SENDERS, RateExceeded, SenderRates
 from ophion.enclave_http.tessera_peers import API_VERSIONS, PARTYINFO, PUSH, PUSH_GROUP, VALIDATE, TesseraPeers
+from ophion.enclave_http.unproven_work import SHORT_BYTES, UnprovenWork
 from ophion.errors import DecodeError, OphionError
 from ophion.native.enclave import read_sealed
 from ophion.rpc.transport.http.messages import JSON, TEXT, Request, Response, media_type
@@ -36,7 +37,6 @@ log = logging.getLogger(__name__)
 
 _OCTETS: Final = b"application/octet-stream"
 _TIMEOUT_S: Final = 15.0
-_SHORT_BYTES: Final = 32 * 1024
 _MAX_QUESTION_BYTES: Final = 4096
 """Maximum size in bytes of an encrypted UUID that Tessera sends to verify a key of this enclave."""
 _UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -50,10 +50,13 @@ T = TypeVar("T")
 class TesseraRequests:
     """Handles the requests of Tessera enclaves."""
 
-    def __init__(self, enclave: EmbeddedEnclave, peers: TesseraPeers, rates: SenderRates) -> None:
+    def __init__(
+        self, enclave: EmbeddedEnclave, peers: TesseraPeers, rates: SenderRates, unproven: UnprovenWork
+    ) -> None:
         self._enclave = enclave
         self._peers = peers
         self._rates = rates
+        self._unproven = unproven
         self._own = frozenset(enclave.keys)
         self._named: set[str] = set()
         self._posts: dict[bytes, Callable[[Request], Awaitable[Response]]] = {
@@ -110,14 +113,14 @@ class TesseraRequests:
 
     async def _take_payload(self, request: Request) -> Response:
         size = len(request.body)
-        payload = self._for_this_enclave(await self._run(size, partial(decode_payload, request.body)))
+        payload = self._for_this_enclave(await self._unproven.run(request, partial(decode_payload, request.body)))
         sender, is_known = payload.sender, payload.sender in self._enclave.directory.known()
         if sender in self._own:
             return _text(403, "its sender is this enclave")
         if not is_known:
             await self._rates.pay(UNKNOWN_SENDERS, size + REQUEST_BYTES)
         try:
-            own, box, text = await self._run(size, partial(opened, self._enclave.keyring, payload))
+            own, box, text = await self._unproven.run(request, partial(opened, self._enclave.keyring, payload))
         except DecodeError:
             # charge unknown senders for a payload that cannot be decrypted, because any caller can write a known sender
             # into the payload
@@ -181,7 +184,7 @@ class TesseraRequests:
 
     async def _run(self, size: int, work: Callable[[], T]) -> T:
         """Run `work` on the event loop, or in a worker thread if the request has many bytes (`size`)."""
-        return work() if size <= _SHORT_BYTES else await self._enclave.lanes.peers.run(work)
+        return work() if size <= SHORT_BYTES else await self._enclave.lanes.peers.run(work)
 
 
 def _text(status: int, text: str) -> Response:

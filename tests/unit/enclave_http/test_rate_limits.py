@@ -45,3 +45,44 @@ def test_a_request_that_would_wait_too_long_is_refused_and_uses_up_nothing() -> 
         await rates.pay(b"another." * 4, 1024 * 1024)
 
     asyncio.run(asyncio.wait_for(story(), 5))
+
+
+def test_a_member_above_its_rate_leaves_slots_to_other_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The port has 256 slots. Waiting requests of one group could otherwise fill them."""
+    sleep = asyncio.sleep
+
+    async def wait(seconds: float) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(rate_limits.asyncio, "sleep", wait)
+    names = [bytes([number]) * 32 for number in range(20)]
+    directory = PeerDirectory()
+    for name in names:
+        directory.came(Elsewhere(name * 2, True), name)
+    rates = SenderRates(directory, ManualClock())
+    counts = {"waiting": 0, "refused": 0}
+
+    async def request(sender: bytes) -> None:
+        try:
+            counts["waiting"] += 1
+            await rates.pay(sender, 16 * 1024)
+        except RateExceeded:
+            counts["waiting"] -= 1
+            counts["refused"] += 1
+
+    async def story() -> None:
+        tasks = []
+        for greedy in names[:-1]:
+            await rates.pay(greedy, 16 * 1024 * 1024)
+            tasks += [asyncio.create_task(request(greedy)) for _ in range(100)]
+            await sleep(0)
+            if greedy == names[0]:
+                assert counts == {"waiting": 32, "refused": 68}
+        assert counts["waiting"] == 192
+        await rates.pay(names[-1], 16 * 1024)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert not rates._waiting
+
+    asyncio.run(asyncio.wait_for(story(), 5))

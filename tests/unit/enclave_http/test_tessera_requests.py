@@ -184,9 +184,9 @@ def test_a_large_private_transaction_is_decoded_beside_the_event_loop(
     member = EnclaveMember(tmp_path, 1)
     run, works = member.lanes.peers.run, []
 
-    async def noted(work: Callable[[], object]) -> object:
+    async def noted(work: Callable[[], object], deadline_s: float | None = None) -> object:
         works.append(getattr(work, "func", None))
-        return await run(work)
+        return await run(work, deadline_s)
 
     monkeypatch.setattr(member.lanes.peers, "run", noted)
     text = b64encode(rlp.encode([b"\x01" * 700_000, *[b""] * 8, OTHER_KEY, [member.key], b"restricted"]))
