@@ -20,7 +20,8 @@ from typing import Any
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-_PORTS = ("8545/tcp", "8546/tcp", "8547/tcp", "9545/tcp", "30303/tcp", "30303/udp")
+_PORTS = ("8545/tcp", "8546/tcp", "8547/tcp", "8550/tcp", "8551/tcp", "9545/tcp", "30303/tcp", "30303/udp")
+_SECOND_NS = 10**9
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 CONFIG: dict[str, Any] = {
@@ -31,12 +32,21 @@ CONFIG: dict[str, Any] = {
         "BESU_RPC_HTTP_HOST=0.0.0.0",
         "BESU_RPC_WS_HOST=0.0.0.0",
         "BESU_GRAPHQL_HTTP_HOST=0.0.0.0",
+        "BESU_PID_PATH=/tmp/pid",
         "BESU_USER_NAME=besu",
     ],
     "ExposedPorts": {port: {} for port in _PORTS},
+    # Docker and Podman read this member, though the OCI specification has none
+    "Healthcheck": {
+        "Test": ["CMD-SHELL", "[ -f /tmp/pid ]"],
+        "StartPeriod": 5 * _SECOND_NS,
+        "Interval": 5 * _SECOND_NS,
+        "Timeout": _SECOND_NS,
+        "Retries": 10,
+    },
     "Labels": {"org.opencontainers.image.title": "Ophion in place of Besu"},
 }
-"""Entry point, variables and ports of Besu's image."""
+"""Entry point, variables, ports and health check of Besu's image."""
 
 
 def layer_of(root: Path) -> tuple[bytes, str]:
@@ -48,6 +58,8 @@ def layer_of(root: Path) -> tuple[bytes, str]:
             if entry is None:  # `gettarinfo` returns None for a socket
                 continue
             entry.mtime = 0
+            # the image has users of its own: the names of this machine would give files to others
+            entry.uname = entry.gname = ""
             if entry.isreg():
                 with path.open("rb") as content:
                     archive.addfile(entry, content)

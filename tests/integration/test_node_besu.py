@@ -16,17 +16,25 @@ from tests.integration.command import OPHION, environment
 def test_files_and_exit_code(tmp_path: Path, is_besu: bool) -> None:
     data = tmp_path / "data"
     tokens = [f"--data-path={data}", "--rpc-http-enabled", "--rpc-http-port=0", "--p2p-enabled=false"]
-    besu = ["--profile=ENTERPRISE", "--tx-pool=sequenced", "--Xdns-enabled=true", "--rpc-http-api=ETH,NET,PLUGINS"]
+    pid = tmp_path / "pid"
+    besu = [
+        f"--pid-path={pid}",
+        "--profile=ENTERPRISE",
+        "--tx-pool=sequenced",
+        "--Xdns-enabled=true",
+        "--rpc-http-api=ETH,NET,PLUGINS",
+    ]
     command = [*OPHION, *(["besu"] if is_besu else []), *tokens, *(besu if is_besu else [])]
     env = environment({"BESU_LOGGING": "INFO", "BESU_DATA_STORAGE_FORMAT": "FOREST"})
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as node:
         try:
             deadline = time.monotonic() + 60
-            while not (data / ("besu.networks" if is_besu else "ophion.ports")).exists():
+            while not (pid if is_besu else data / "ophion.ports").exists():
                 assert node.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
             if is_besu:
+                assert pid.read_text() == str(node.pid)
                 assert "json-rpc=" in (data / "besu.ports").read_text()
                 assert "local-ip=" in (data / "besu.networks").read_text()
             node.send_signal(signal.SIGTERM)
@@ -34,8 +42,17 @@ def test_files_and_exit_code(tmp_path: Path, is_besu: bool) -> None:
         finally:
             node.kill()
     assert node.returncode == (143 if is_besu else 0)
-    assert not list(data.glob("*.ports")) + list(data.glob("besu.*"))
+    assert not list(data.glob("*.ports")) + list(data.glob("besu.*")) + list(tmp_path.glob("pid"))
     assert err.count("has no effect") == (2 if is_besu else 1), err
+
+
+def test_a_program_in_the_home_of_besu_uses_the_home_as_data_path(tmp_path: Path) -> None:
+    script = tmp_path / "besu-24.5.4/bin/besu"
+    script.parent.mkdir(parents=True)
+    script.write_text("import sys\nfrom ophion.cli.main import main\nsys.exit(main())\n")
+    command = [OPHION[0], str(script), "--print-paths-and-exit=nobody"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == f"PERMISSION_CHECK_PATH:{tmp_path}/besu-24.5.4:READ_WRITE\n"
 
 
 def test_a_link_named_besu_is_a_besu_command(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ophion.cli.arguments import Arguments, read_arguments
 from ophion.cli.command import CommandSession
@@ -20,6 +21,9 @@ from ophion.runtime.options.sources import PREFIXES
 from ophion.runtime.terminal_text import escape_text
 from ophion.version import client_version
 
+if TYPE_CHECKING:
+    from ophion.node.config import NodeConfig
+
 _BESU = "besu"
 EXIT_FAILURE = 1
 EXIT_INTERNAL = 70
@@ -29,11 +33,16 @@ EXIT_INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit code."""
     tokens = list(sys.argv[1:] if argv is None else argv)
+    environ: Mapping[str, str] = os.environ
     if argv is None and os.path.basename(sys.argv[0]) == _BESU:  # the program was called through a link named besu
         tokens.insert(0, _BESU)
+        from ophion.node.besu.home import home_of  # lazy import: only Besu's name for this program needs it
+
+        home = home_of(sys.argv[0])
+        environ = os.environ if home is None else {"OPHION_BESU_HOME": str(home), **os.environ}
     _prepare_streams()
     try:
-        code = _run(tokens, os.environ)
+        code = _run(tokens, environ)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
@@ -98,6 +107,8 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         own, session = load_session(arguments, environ, settings)
         raise_again()
+        if session.settings.is_given("--print-paths-and-exit"):
+            return _print_paths(session.settings.config)
         if arguments.command is not None:
             return arguments.command.run(own, session)
         if arguments.family is None:
@@ -124,6 +135,17 @@ def _help(arguments: Arguments, settings: type[Options]) -> int:
     from ophion.cli.help import help_text  # lazy import: only errors and help texts need this module
 
     print(help_text(arguments.family, arguments.command, settings))
+    return 0
+
+
+def _print_paths(config: NodeConfig) -> int:
+    from ophion.node.besu.path_access import BESU_USER, UnknownUser, missing_access
+
+    try:
+        for line in missing_access(config, *(config.process.print_paths_and_exit or (BESU_USER,))):
+            print(line)
+    except UnknownUser as error:
+        raise ConfigError([str(error)]) from None
     return 0
 
 

@@ -86,6 +86,10 @@ def read_sources(
         warnings += translation.warnings
         problems.extend(translation.problems)
     given += compat_settings(tuple(given), specs)
+    if any(item.spec.name == "besu-home" for item in given):
+        from ophion.node.besu.home import home_settings  # lazy import: few command lines have this option
+
+        given += home_settings(tuple(given), specs)
     if "LOG4J_CONFIGURATION_FILE" in environ:
         from ophion.node.besu.log4j import read_log4j
 

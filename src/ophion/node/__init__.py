@@ -11,7 +11,7 @@
     peering           builds the services that connect to other nodes
     launch, node      start to stop: options, data directory, key, chain, services, signals
     dev_preset        `ophion dev` as a list of ordinary options
-    banner            startup text for a terminal; ports_file is for scripts
+    banner            startup text for a terminal; ports_file and pid_file are for scripts
 
 Only the command line is above this package. Packages below do not know whether an option came from a flag, a variable
 or a file.

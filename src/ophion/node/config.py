@@ -98,6 +98,26 @@ class ProcessConfig(Options):
         help="Write besu.ports and besu.networks to the data path and exit with code 143 after SIGTERM, as Besu does."
         " `ophion besu` sets it.",
     )
+    pid_path: Path | None = option(
+        "--pid-path",
+        default=None,
+        help="Write the id of the process to this file when the node has started; removed when the node stops.",
+    )
+    besu_home: Path | None = option(
+        "--besu-home",
+        default=None,
+        metavar="DIRECTORY",
+        help="Home of a Besu that this program replaces: its default data path. A link HOME/bin/besu sets it where the"
+        " name of HOME begins with besu.",
+    )
+    print_paths_and_exit: tuple[str, ...] | None = option(
+        "--print-paths-and-exit",
+        default=None,
+        metavar="USER",
+        bare=True,
+        help="Print the data path and the genesis file where USER (default: besu) lacks permissions, and exit. For"
+        " entry points of containers.",
+    )
 
 
 PERM_WITHOUT_PERMISSIONS = "Permissions are disabled. Cannot enable PERM APIs when not using Permissions."

@@ -22,6 +22,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import NodeCore, build_core
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
+from ophion.node.pid_file import remove_pid_file, write_pid_file
 from ophion.node.ports_file import remove_besu_files, remove_ports, write_besu_files, write_ports
 from ophion.node.services import PublicInterface, build_interface
 from ophion.permissions.permissions import Permissions
@@ -131,6 +132,7 @@ async def _serve(
         return received[0] if received else None
     finally:
         remove_ports(directory.path)
+        remove_pid_file(config.process.pid_path)
         if config.process.besu_conventions:
             remove_besu_files(directory.path)
         lanes.close()
@@ -208,6 +210,7 @@ async def _started(
     if config.process.besu_conventions:
         global_ip = config.peers.host if interface.enode is None else interface.enode.ip
         write_besu_files(data_path, interface.ports(), global_ip, config.peers.interface)
+    write_pid_file(config.process.pid_path)
     if interface.enode is not None:
         log.info("Enode URL %s", interface.enode)
     log.info("Ethereum main loop is up.")

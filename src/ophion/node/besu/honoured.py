@@ -30,7 +30,8 @@ permissions-accounts-config-file 1.0.2 26.8.0 | permissions-accounts-config-file
 permissions-accounts-contract-address 1.1.3 25.5.0 | permissions-accounts-contract-enabled 1.1.3 25.5.0
 permissions-nodes-config-file 1.0.2 26.8.0 | permissions-nodes-config-file-enabled 1.0.2 26.8.0
 permissions-nodes-contract-address 1.0.2 25.5.0 | permissions-nodes-contract-enabled 1.0.2 25.5.0
-permissions-nodes-contract-version 20.10.1 25.5.0 | privacy-enabled 1.0.0 25.5.0
+permissions-nodes-contract-version 20.10.1 25.5.0 | pid-path 1.4.4 26.8.0
+print-paths-and-exit 24.10.0 26.8.0 | privacy-enabled 1.0.0 25.5.0
 privacy-flexible-groups-enabled 20.10.1 25.5.0 | privacy-marker-transaction-signing-key-file 1.2.2 25.5.0
 privacy-multi-tenancy-enabled 1.3.8 25.5.0 | privacy-nonce-always-increments 24.7.1 25.5.0
 privacy-onchain-groups-enabled 1.4.1 24.1.0 | privacy-precompiled-address 1.0.0 23.1.100

@@ -333,12 +333,6 @@ allow-downgrade - - | version-compatibility-protection 24.2.0 26.8.0
 """,
     ),
     (
-        "process supervisors know the process id; no file is written",
-        """
-pid-path 1.4.4 26.8.0
-""",
-    ),
-    (
         "peers are not asked for particular blocks",
         """
 required-block 1.3.1 26.8.0 | required-blocks 1.3.1 26.8.0
@@ -372,12 +366,6 @@ crosschain-config - - | crosschain-enabled - - | sidechain-nodeCount - - | sidec
         "keys of clients are not needed to call an enclave",
         """
 orion-tls-known-clients-file - -
-""",
-    ),
-    (
-        "the command prints nothing but the configuration: `ophion validate-config --besu`",
-        """
-print-paths-and-exit 24.10.0 26.8.0
 """,
     ),
 )
