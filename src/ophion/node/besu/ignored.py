@@ -42,7 +42,8 @@ Xrocksdb-max-open-files 1.0.3 1.3.1 | key-value-storage 1.2.4 26.8.0
     (
         "there is one storage format, which keeps every state; --state-history limits it",
         """
-Xbonsai-code-using-code-hash-enabled 24.2.0 26.8.0 | Xbonsai-cross-block-cache-account-max-size 26.6.0 26.8.0
+Xbonsai-archive-state-proofs-enabled - - | Xbonsai-code-using-code-hash-enabled 24.2.0 26.8.0
+Xbonsai-cross-block-cache-account-max-size 26.6.0 26.8.0
 Xbonsai-cross-block-cache-enabled 26.6.0 26.8.0 | Xbonsai-cross-block-cache-storage-max-size 26.6.0 26.8.0
 Xbonsai-full-flat-db-enabled 24.5.2 26.8.0 | Xbonsai-limit-trie-logs-enabled 24.2.0 25.6.0
 Xbonsai-maximum-back-layers-to-load 21.1.5 22.1.2 | Xbonsai-parallel-tx-processing-enabled 24.7.1 25.11.0

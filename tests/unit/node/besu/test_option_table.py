@@ -37,7 +37,7 @@ def _rows(verdict: OptionEffect) -> Iterator[BesuOption]:
 
 
 def test_the_table_covers_every_release() -> None:
-    assert len(besu_options()) == 572
+    assert len(besu_options()) == 573
     for version, keys in COUNTS.items():
         known = [
             row
