@@ -2,6 +2,8 @@
 # Entry point of the image, for the same uses as Besu's: starts the node as the user besu, also where the container
 # starts as root, and gives this user the data path and the genesis file where the user lacks permissions.
 set -eu
+trap 'exit 143' TERM
+trap 'exit 130' INT
 
 besu=/opt/besu/bin/besu
 user=${BESU_USER_NAME:-besu}
@@ -19,7 +21,7 @@ while [ "$count" -gt 0 ]; do
 done
 
 if [ "$(id -u)" != 0 ] || [ "$user" = root ]; then
-    exec "$besu" "$@"
+    exec env --block-signal=TERM,INT "$besu" "$@"
 fi
 
 # volumes of a new container belong to root; commands write there too
@@ -47,4 +49,5 @@ done || true
 
 HOME=$(getent passwd "$user" | cut -d: -f6)
 export HOME
-exec setpriv --reuid="$user" --regid="$(id -gn "$user")" --init-groups "$besu" "$@"
+# as process 1 the node would lose a stop signal that arrives before Python can handle it: the signal waits instead
+exec env --block-signal=TERM,INT setpriv --reuid="$user" --regid="$(id -gn "$user")" --init-groups "$besu" "$@"

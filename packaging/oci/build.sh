@@ -18,7 +18,7 @@ fi
 
 # the user, home and volume of Besu's image: files of old volumes belong to uid 1000
 chroot "$root" /usr/sbin/useradd --uid 1000 --user-group --create-home --home-dir /opt/besu --shell /bin/bash besu || true
-# Debian's useradd closes a home to others: a container may run as any user
+# a container may run as any user, also where useradd closes homes to others
 chmod 755 "$root/opt/besu"
 mkdir -p "$root/opt/besu/bin" "$root/opt/besu/data"
 chroot "$root" /usr/bin/python3 -m venv /opt/ophion

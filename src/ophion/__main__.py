@@ -6,7 +6,7 @@ import sys
 from ophion.errors import ExtensionError
 from ophion.runtime.garbage_collection import while_starting
 from ophion.runtime.inspect_replacement import INSPECTIONS
-from ophion.runtime.interrupts import end_at_once
+from ophion.runtime.interrupts import end_at_once, end_by_inherited_signals
 from ophion.runtime.lazy_imports import left_out, load_later
 
 _LATER = (
@@ -32,6 +32,7 @@ _KNOWN = {"inspect": INSPECTIONS, "platform": {"system": lambda: os.uname().sysn
 def main() -> int:
     """Run the `ophion` command."""
     end_at_once()
+    end_by_inherited_signals()
     while_starting()
     load_later(_LATER, _KNOWN)
     # msgspec works without typing_extensions, and the program starts faster without this import

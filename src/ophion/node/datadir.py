@@ -108,14 +108,17 @@ class DataDirectory:
         self._store: Store | None = None
 
     @classmethod
-    def open(cls, path: Path) -> DataDirectory:
-        """Open and lock a directory for reading and writing. Creates a missing directory."""
+    def open(cls, path: Path, holds_program: bool = False) -> DataDirectory:
+        """Open and lock a directory for reading and writing. Creates a missing directory.
+
+        `holds_program` is for the home of a Besu: other users may go on using the program there.
+        """
         refuse_foreign_data(path)
         with _explained(path):
             # set the umask, so that only the owner can read files that this process writes
             os.umask(_OTHERS)
             path.mkdir(parents=True, exist_ok=True)
-            _close_to_others(path)
+            _close_to_others(path, holds_program)
             return cls(path, _locked(path, os.O_RDWR | os.O_CREAT))
 
     @classmethod
@@ -192,11 +195,13 @@ class DataDirectory:
         self.close()
 
 
-def _close_to_others(path: Path) -> None:
+def _close_to_others(path: Path, holds_program: bool) -> None:
     """Set the mode of files to 0600 and of directories to 0700, also for files of earlier versions. Skips symbolic
     links.
     """
-    for place in (path, path / "database"):
+    if holds_program and (path / "key").is_file() and not (path / "key").is_symlink():
+        _tighten(path / "key")
+    for place in (path / "database",) if holds_program else (path, path / "database"):
         if place.is_symlink() or not place.is_dir():
             continue
         for entry in os.scandir(place):

@@ -71,7 +71,8 @@ def _launch(loaded: LoadedConfig[NodeConfig], attach: Attach | None) -> int | No
         refuse_foreign_data(config.data.data_path)
     genesis = _checked_genesis(config)
     _check_ports(loaded)
-    with _data_path(loaded) as data_path, DataDirectory.open(data_path) as directory:
+    holds_program = config.process.besu_home == config.data.data_path
+    with _data_path(loaded) as data_path, DataDirectory.open(data_path, holds_program) as directory:
         config = replace(config, data=replace(config.data, data_path=data_path))
         if config.peers.sync_mode is SyncMode.CHECKPOINT and config.peers.sync_checkpoint is not None:
             # lazy import: few nodes start from a checkpoint

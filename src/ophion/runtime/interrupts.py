@@ -6,9 +6,13 @@ gets lost. There is nothing to clean up yet, so the system's default action is u
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
+
+_INIT: Final = 1
 
 
 def end_at_once() -> None:
@@ -21,7 +25,7 @@ def end_at_once() -> None:
 
 def raise_again() -> None:
     """Let Ctrl-C raise an exception again, because from now on there may be something to clean up."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, _end):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -31,6 +35,26 @@ def stop_signals() -> list[signal.Signals]:
     """
     outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM] + ([] if outlives_terminal else [signal.SIGHUP])
+
+
+def end_by_inherited_signals() -> None:
+    """Let stop signals end the process where the system's default action cannot: as process 1 of a container, and
+    where the entry point blocked the signals so that none gets lost before Python runs.
+
+    The kernel ignores the default action for process 1.
+    """
+    signals = set(stop_signals())
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) & signals
+    if not blocked and os.getpid() != _INIT:
+        return
+    for number in signals:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
+
+
+def _end(number: int, frame: object) -> None:
+    os._exit(128 + number)
 
 
 @contextmanager

@@ -161,6 +161,18 @@ def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
         assert set(modes.values()) == {0o600}, modes
 
 
+def test_the_home_of_a_program_stays_open_to_others(tmp_path: Path) -> None:
+    (tmp_path / "database").mkdir(mode=0o755)
+    for name in ("key", "README", "database/data.mdb"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o644)  # earlier tests have set the umask
+    tmp_path.chmod(0o755)
+    with DataDirectory.open(tmp_path, holds_program=True):
+        pass
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in (".", "README", "key", "database")}
+    assert modes == {".": 0o755, "README": 0o644, "key": 0o600, "database": 0o700}
+
+
 def test_a_lock_is_never_taken_through_a_link(tmp_path: Path) -> None:
     path, precious = tmp_path / "data", tmp_path / "precious"
     path.mkdir()

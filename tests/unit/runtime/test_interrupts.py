@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,3 +91,30 @@ def test_while_a_node_is_loaded_it_waits_and_everything_is_undone(
     done = pressed(at, "dev", "--rpc-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0", "--page-http-port=0")
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_the_entry_point_of_a_container_blocked_ends_the_process(number: signal.Signals) -> None:
+    waiting = f"signal.pthread_sigmask(signal.SIG_BLOCK, [{number}]); os.kill(os.getpid(), {number})"
+    done = pressed("none", "quickstart", "list", "--directory=/nowhere", before=waiting)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+
+
+def test_a_command_after_such_an_entry_point_gets_ctrl_c() -> None:
+    blocked = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])"
+    done = pressed("ophion.gateway.process", "quickstart", "proxy", "--site=/nowhere", before=blocked)
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None or os.getuid() != 0, reason="only root can make a process 1")
+def test_as_process_1_a_signal_ends_the_process() -> None:
+    program = """
+import os, signal
+from ophion.runtime.interrupts import end_by_inherited_signals
+end_by_inherited_signals()
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = subprocess.run(["unshare", "--pid", "--fork", sys.executable, "-c", program], timeout=60)
+    if done.returncode == 1:
+        pytest.skip("this machine refuses namespaces")
+    assert done.returncode == 128 + signal.SIGTERM
