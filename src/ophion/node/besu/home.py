@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from ophion.runtime.options import OptionTexts, OptionSource, OptionSpec
+from ophion.runtime.options import OptionSource, OptionSpec, OptionTexts
 
 _PROGRAM_FOLDER: Final = "bin"
 _HOME_PREFIX: Final = "besu"
