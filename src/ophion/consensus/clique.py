@@ -113,7 +113,7 @@ class CliqueEngine:
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
         """Check every rule of consensus.md 1.4. Rules that need the seal are checked last."""
         block, before = header.header, parent.header
-        rules.check_follows(block, parent)
+        rules.check_parent(block, parent)
         rules.check_timestamp(block, before, self._parameters.period_at(block.number))
         self._check_constants(block)
         rules.check_gas_used(block)

@@ -38,7 +38,7 @@ _TAIL: Final = (
 # --- position in the chain ----------------------------------------------------------------------
 
 
-def check_follows(header: Header, parent: HashedHeader) -> None:
+def check_parent(header: Header, parent: HashedHeader) -> None:
     """Check that the header contains the hash of its parent and the next block number."""
     if header.parent_hash != parent.hash:
         raise InvalidHeader("parent hash", header.parent_hash, parent.hash)

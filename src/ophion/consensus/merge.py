@@ -60,7 +60,7 @@ class MergeEngine:
             self._before.verify(header, parent, chain, now)
             return
         block, before = header.header, parent.header
-        rules.check_follows(block, parent)
+        rules.check_parent(block, parent)
         rules.check_not_future(block, now, FUTURE_LEAD_S)
         if block.difficulty != 0:
             raise InvalidHeader("difficulty after the merge", block.difficulty, 0)

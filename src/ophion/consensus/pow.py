@@ -70,7 +70,7 @@ class PowEngine:
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
         """Check every rule of a proof-of-work header. The work is checked last, because this check costs most."""
-        rules.check_follows(header.header, parent)
+        rules.check_parent(header.header, parent)
         if not self._is_time_free:
             rules.check_not_future(header.header, now, FUTURE_LEAD_S)
         self._verify_against(header.header, parent.header)
@@ -133,7 +133,7 @@ class PowEngine:
             if parent is None or ommer.parent_hash == header.parent_hash:
                 raise InvalidBlock("ommer's parent is no ancestor within reach", ommer.parent_hash)
             try:
-                rules.check_follows(ommer, parent)
+                rules.check_parent(ommer, parent)
                 self._verify_against(ommer, parent.header)
             except InvalidHeader as error:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error

@@ -58,7 +58,7 @@ class Delivery:
         payload or group.
         """
         for recipient in recipients:
-            if self.mode is DeliveryMode.ALL and not self._directory.lines(recipient):
+            if self.mode is DeliveryMode.ALL and not self._directory.links(recipient):
                 if kind is RecordKind.GROUP:
                     raise EnclaveError(
                         f"the enclave of member {base64_text(recipient)} is offline", "PrivacyGroupNotPushed"
@@ -98,11 +98,11 @@ class Delivery:
             return
         self._draining.add(recipient)
         try:
-            while (rows := self._outbox.page(recipient, _PAGE)) and (lines := self._directory.lines(recipient)):
+            while (rows := self._outbox.page(recipient, _PAGE)) and (links := self._directory.links(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
                 # while this task runs, no second task starts for the recipient; so stop only if the recipient has
                 # opened no new connection meanwhile
-                if not is_settled and set(lines).issuperset(self._directory.lines(recipient)):
+                if not is_settled and set(links).issuperset(self._directory.links(recipient)):
                     return
         finally:
             self._draining.discard(recipient)
@@ -139,7 +139,7 @@ class Delivery:
         return not is_lost
 
     def _push(self, entry: EnclaveRecord, recipient: bytes) -> list[asyncio.Future[str | None]]:
-        return [line.push(entry) for line in self._directory.lines(recipient)]
+        return [link.push(entry) for link in self._directory.links(recipient)]
 
 
 LOST: Final = "the connection was lost"

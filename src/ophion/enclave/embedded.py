@@ -226,7 +226,7 @@ class EmbeddedEnclave:
 
     async def fetch_missing(self, group_id: bytes | None = None) -> int:
         """Ask every connected enclave for all payloads that were sealed for this node's keys."""
-        found = await asyncio.gather(*(self._catch_up.fetch_all(line) for line in self._lines()))
+        found = await asyncio.gather(*(self._catch_up.fetch_all(link) for link in self._links()))
         fetched = list(dict.fromkeys(key for keys in found for key in keys))
         if group_id is None:
             return len(fetched)
@@ -239,7 +239,7 @@ class EmbeddedEnclave:
             "mode": "internal",
             "delivery": self._settings.mode.value,
             "keys": [base64_text(key) for key in self.keys],
-            "peers": {base64_text(key): [line.name for line in lines] for key, lines in known.items()},
+            "peers": {base64_text(key): [link.name for link in links] for key, links in known.items()},
             "groups": self._groups.count,
             "outbox": {base64_text(key): count for key, count in self._outbox.waiting.items()},
         }
@@ -299,25 +299,25 @@ class EmbeddedEnclave:
                 await self._intake.expire()
                 # ask all peers for missed payloads, because a dishonest sender may withhold a payload from this node
                 # only
-                for line in self._lines():
-                    self._catch_up_soon(line)
+                for link in self._links():
+                    self._catch_up_soon(link)
 
-    def _came(self, line: EnclaveLink, key: bytes) -> None:
+    def _came(self, link: EnclaveLink, key: bytes) -> None:
         """Handle a connection that has proven a key: deliver the outbox of this key and fetch missed payloads."""
         self._drain_soon(key)
-        if line not in self._asked:
-            self._asked.add(line)
-            self._catch_up_soon(line)
+        if link not in self._asked:
+            self._asked.add(link)
+            self._catch_up_soon(link)
 
-    def _catch_up_soon(self, line: EnclaveLink) -> None:
+    def _catch_up_soon(self, link: EnclaveLink) -> None:
         """Start to fetch missed payloads from one peer, unless such a fetch from this peer is running."""
-        if self._tasks is None or line in self._catching_up:
+        if self._tasks is None or link in self._catching_up:
             return
-        self._catching_up.add(line)
+        self._catching_up.add(link)
         task = self._tasks.create_task(
-            self._until_lost(partial(self._catch_up.fetch_new, line)), name="enclave catch-up"
+            self._until_lost(partial(self._catch_up.fetch_new, link)), name="enclave catch-up"
         )
-        task.add_done_callback(lambda _: self._catching_up.discard(line))
+        task.add_done_callback(lambda _: self._catching_up.discard(link))
 
     def _drain_soon(self, key: bytes) -> None:
         if self._tasks is not None and self._outbox.waiting[key]:
@@ -330,8 +330,8 @@ class EmbeddedEnclave:
         except EnclaveLinkLost:
             log.debug("enclave connection lost")
 
-    def _lines(self) -> list[EnclaveLink]:
-        return list(dict.fromkeys(line for lines in self.directory.known().values() for line in lines))
+    def _links(self) -> list[EnclaveLink]:
+        return list(dict.fromkeys(link for links in self.directory.known().values() for link in links))
 
     async def _take(
         self, entries: Sequence[EnclaveRecord], proven: frozenset[bytes], is_pushed: bool

@@ -45,44 +45,44 @@ class MissedPayloadFetcher:
         self._writer = writer
         self._take = take
 
-    async def fetch_all(self, line: EnclaveLink) -> list[bytes]:
+    async def fetch_all(self, link: EnclaveLink) -> list[bytes]:
         """Fetch every payload that a peer has for this node's keys. Returns the keys of new payloads."""
         fetched: list[bytes] = []
         try:
             for key in self._keys:
-                fetched += await self._fetch(line, key, 0)
+                fetched += await self._fetch(link, key, 0)
         except EnclaveLinkLost:
-            log.info("enclave disconnected during catch-up peer=%s", line.name)
+            log.info("enclave disconnected during catch-up peer=%s", link.name)
         return fetched
 
-    async def fetch_new(self, line: EnclaveLink) -> None:
+    async def fetch_new(self, link: EnclaveLink) -> None:
         """Fetch payloads for this node's keys that arrived at a peer since the last fetch. A stored cursor holds the
         position in the peer's listing up to which this node has read.
         """
         for key in self._keys:
-            row = self._store.row(CURSORS, line.identity + key)
-            await self._fetch(line, key, 0 if row is None else int.from_bytes(row, "big"))
+            row = self._store.row(CURSORS, link.identity + key)
+            await self._fetch(link, key, 0 if row is None else int.from_bytes(row, "big"))
 
-    async def _fetch(self, line: EnclaveLink, key: bytes, after: int) -> list[bytes]:
+    async def _fetch(self, link: EnclaveLink, key: bytes, after: int) -> list[bytes]:
         """Fetch payloads and groups for one of this node's keys that the peer has and this node lacks. Returns the keys
         of new payloads.
         """
         fetched: list[bytes] = []
         refused = 0
         for _ in range(_MAX_PAGES):
-            listing = await line.listing(key, after)
+            listing = await link.listing(key, after)
             missing = [
                 label for label in listing.labels if label.kind is RecordKind.GROUP or not self._intake.has(label.id)
             ]
             # fetch groups before payloads, because payloads are validated against their groups
             missing.sort(key=lambda label: label.kind is RecordKind.PAYLOAD)
             while missing:
-                entries = await line.fetch(missing[:_FETCHED_AT_ONCE])
+                entries = await link.fetch(missing[:_FETCHED_AT_ONCE])
                 # a response may hold only some of the requested payloads and groups; after an empty response, stop
                 # requesting them
                 got = {entry.label for entry in entries}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
-                refusals = await self._take(entries, line.keys, False)
+                refusals = await self._take(entries, link.keys, False)
                 refused += sum(refusal is not None for refusal in refusals)
                 fetched += [
                     entry.label.id
@@ -90,19 +90,19 @@ class MissedPayloadFetcher:
                     if refusal is None and entry.label.kind is RecordKind.PAYLOAD
                 ]
                 if refused > _MAX_REFUSED:
-                    log.warning("too many rejected payloads peer=%s", line.name)
+                    log.warning("too many rejected payloads peer=%s", link.name)
                     return fetched
                 if BUDGET_EXCEEDED in refusals:
                     # do not advance the stored cursor, so that the next fetch requests the refused payloads again
-                    log.warning("budget for payloads without a marker is used up peer=%s", line.name)
+                    log.warning("budget for payloads without a marker is used up peer=%s", link.name)
                     return fetched
             # store a cursor only for peers that delivered a payload for this node, because any peer can invent a
             # listing
             if listing.last > after and any(self._intake.has(label.id) for label in listing.labels):
-                await self._writer.write([(CURSORS, line.identity + key, listing.last.to_bytes(8, "big"))])
+                await self._writer.write([(CURSORS, link.identity + key, listing.last.to_bytes(8, "big"))])
             if not listing.has_more or listing.last <= after:
                 break
             after = listing.last
         if fetched:
-            log.info("enclave caught up peer=%s payloads=%d", line.name, len(fetched))
+            log.info("enclave caught up peer=%s payloads=%d", link.name, len(fetched))
         return fetched

@@ -17,36 +17,36 @@ class PeerDirectory:
     """
 
     def __init__(self) -> None:
-        self._lines: dict[bytes, list[EnclaveLink]] = {}
+        self._links: dict[bytes, list[EnclaveLink]] = {}
         self.on_came: Callable[[EnclaveLink, bytes], None] | None = None
         """Listener that is called when a new connection has proven a key."""
 
-    def came(self, line: EnclaveLink, key: bytes) -> bool:
+    def add(self, link: EnclaveLink, key: bytes) -> bool:
         """Add a connection that has proven a key. Returns False if the key already has the maximum number of
         connections.
         """
-        lines = self._lines.setdefault(key, [])
-        if line in lines:
+        links = self._links.setdefault(key, [])
+        if link in links:
             return True
-        if len(lines) >= MAX_LINES:
+        if len(links) >= MAX_LINES:
             return False
-        lines.append(line)
+        links.append(link)
         if self.on_came is not None:
-            self.on_came(line, key)
+            self.on_came(link, key)
         return True
 
-    def left(self, line: EnclaveLink) -> None:
+    def remove(self, link: EnclaveLink) -> None:
         """Remove a closed connection from all its keys."""
-        for key in [key for key, lines in self._lines.items() if line in lines]:
-            self._lines[key].remove(line)
-            if not self._lines[key]:
-                del self._lines[key]
+        for key in [key for key, links in self._links.items() if link in links]:
+            self._links[key].remove(link)
+            if not self._links[key]:
+                del self._links[key]
 
-    def lines(self, key: bytes) -> Sequence[EnclaveLink]:
+    def links(self, key: bytes) -> Sequence[EnclaveLink]:
         """Return the connections to a key. The result is empty while the key's enclave is offline."""
-        lines = self._lines.get(key, ())
-        return tuple(line for line in lines if not line.is_fallback) or tuple(lines)
+        links = self._links.get(key, ())
+        return tuple(link for link in links if not link.is_fallback) or tuple(links)
 
     def known(self) -> Mapping[bytes, Sequence[EnclaveLink]]:
         """Return all reachable keys with their connections."""
-        return self._lines
+        return self._links

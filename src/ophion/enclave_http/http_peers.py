@@ -117,15 +117,15 @@ class HttpEnclaveLink:
                 nothing_new = messages.encode_list(ListRequest(0, own[0], _ALL_SEEN))
                 await self._ask(LIST, own[0], nothing_new, messages.read_listing, key)
                 self.keys |= {key}
-                self._enclave.directory.came(self, key)
+                self._enclave.directory.add(self, key)
         if not self.keys:
             raise EnclaveLinkLost("the URL serves no key of another enclave")
 
     def close(self) -> None:
         """Close the connection. Its unfinished pushes fail with `EnclaveLinkLost`."""
         self.lost.set()
-        self._enclave.directory.left(self)
-        self._pushes.lose()
+        self._enclave.directory.remove(self)
+        self._pushes.fail_all()
         for task in self._tasks:
             task.cancel()
         self._client.close()
@@ -199,21 +199,21 @@ class HttpEnclavePeers:
         tls = ssl.create_default_context() if url.startswith("https:") else None
         while True:
             client = HttpClient(url, tls, timeout_s=_TIMEOUT_S)
-            line = HttpEnclaveLink(client, self._enclave, self._clock, self._entropy)
+            link = HttpEnclaveLink(client, self._enclave, self._clock, self._entropy)
             problem = "no response"
             try:
-                while not line.lost.is_set():
-                    await line.introduce()
+                while not link.lost.is_set():
+                    await link.introduce()
                     if was_there is not True:
-                        log.info("enclave online url=%s keys=%d", url, len(line.keys))
+                        log.info("enclave online url=%s keys=%d", url, len(link.keys))
                     pause, was_there = _FIRST_PAUSE_S, True
                     with suppress(TimeoutError):
                         async with asyncio.timeout(_LOOK_S):
-                            await line.lost.wait()
+                            await link.lost.wait()
             except EnclaveLinkLost as lost:
                 problem = str(lost)
             finally:
-                line.close()
+                link.close()
             if was_there is not False:
                 log.warning("enclave offline url=%s reason=%s", url, problem)
                 was_there = False

@@ -137,7 +137,7 @@ class PeerApplication:
         new_members = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
         await self._rates.pay(sender, new_members * MEMBER_BYTES)
         refusals = await self._enclave.take(entries, proven, is_peer=False)
-        lines = self._enclave.directory.lines(sender)
+        lines = self._enclave.directory.links(sender)
         orphans = [one for one, refusal in zip(entries, refusals, strict=True) if refusal == UNKNOWN_GROUP]
         if orphans and lines:
             # the groups of these payloads are unknown, so fetch the groups from the sender of the payloads

@@ -149,12 +149,12 @@ class TesseraLink:
                 continue
             if key in self.keys or await self._is_proven(key):
                 self.keys |= {key}
-                self._enclave.directory.came(self, key)
+                self._enclave.directory.add(self, key)
         if not self.keys:
             raise EnclaveLinkLost("the URL proves no key of another enclave")
         return info
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """Mark this connection as lost, because a request failed or another URL has proven its key. `TesseraPeers` then
         closes the connection.
         """
@@ -164,7 +164,7 @@ class TesseraLink:
     def close(self) -> None:
         """Close the connection. Its unfinished pushes fail with `EnclaveLinkLost`."""
         self.is_lost = True
-        self._enclave.directory.left(self)
+        self._enclave.directory.remove(self)
         for push in tuple(self._pushes):
             _fail(push)
         self._client.close()
@@ -190,7 +190,7 @@ class TesseraLink:
             )
         except (HttpError, DecodeError) as error:
             log.debug("push to Tessera failed url=%s reason=%s", self.name, error)
-            self.lose()
+            self.mark_lost()
             _fail(push)
             return
         if not push.done():
@@ -256,7 +256,7 @@ class TesseraPeers:
         self._wakes: dict[str, asyncio.Event] = {}
         self._refreshed: dict[str, float] = {}
         """Time of the last key request that a call from the URL caused, by URL."""
-        self._lines: dict[str, tuple[TesseraLink, frozenset[str]]] = {}
+        self._links: dict[str, tuple[TesseraLink, frozenset[str]]] = {}
         """Connections by URL, each with the IP addresses of the URL."""
         self._held: frozenset[bytes] = frozenset()
         """Keys that configured URLs have proven. They are reserved for these URLs, because another URL could pass off a
@@ -285,7 +285,7 @@ class TesseraPeers:
 
     def keys_at(self, address: str) -> frozenset[bytes]:
         """Return the proven keys of the enclaves whose URLs have this IP address."""
-        found = (line.keys for line, addresses in self._lines.values() if address in addresses)
+        found = (link.keys for link, addresses in self._links.values() if address in addresses)
         return frozenset(key for keys in found for key in keys)
 
     def _add(self, url: str) -> None:
@@ -308,9 +308,9 @@ class TesseraPeers:
         """
         if not keys.issubset(self._held):
             self._held |= keys
-            for url, (line, _) in self._lines.items():
-                if url not in self._configured and not line.keys.isdisjoint(keys):
-                    line.lose()
+            for url, (link, _) in self._links.items():
+                if url not in self._configured and not link.keys.isdisjoint(keys):
+                    link.mark_lost()
 
     async def _keep(self, url: str) -> None:
         pause, failures, was_there, wake = _FIRST_PAUSE_S, 0, None, self._wakes[url]
@@ -319,25 +319,25 @@ class TesseraPeers:
         while is_configured or failures < _MAX_FAILURES:
             client = HttpClient(url, tls, timeout_s=_TIMEOUT_S, max_reply_bytes=MAX_INFO_BYTES)
             may_hold = partial(self._may_hold, is_configured)
-            line = TesseraLink(client, self._enclave, self._entropy, self.own_url, wake.set, may_hold)
+            link = TesseraLink(client, self._enclave, self._entropy, self.own_url, wake.set, may_hold)
             problem = "a request failed"
             try:
-                while not line.is_lost:
+                while not link.is_lost:
                     wake.clear()
-                    info = await line.introduce()
-                    self._lines[url] = (line, await _addresses(url))
+                    info = await link.introduce()
+                    self._links[url] = (link, await _addresses(url))
                     if is_configured:
-                        self._hold(line.keys)
+                        self._hold(link.keys)
                         self._find_more(info)
                     if was_there is not True:
-                        log.info("Tessera online url=%s keys=%d", url, len(line.keys))
+                        log.info("Tessera online url=%s keys=%d", url, len(link.keys))
                     pause, failures, was_there = _FIRST_PAUSE_S, 0, True
                     await _wait(wake, _LOOK_S)
             except EnclaveLinkLost as lost:
                 problem = str(lost)
             finally:
-                line.close()
-                self._lines.pop(url, None)
+                link.close()
+                self._links.pop(url, None)
             failures += 1
             if was_there or (was_there is None and is_configured):
                 log.warning("Tessera offline url=%s reason=%s", url, problem)

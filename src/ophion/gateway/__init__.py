@@ -1,6 +1,6 @@
 r"""One address for a network: the web interface, and the services of all nodes by path.
 
-    browser, client -> GatewayConnection -> Paths -> Upstream (connection pool) -> node       HTTP
+    browser, client -> GatewayConnection -> PathRouter -> Upstream (connection pool) -> node       HTTP
                                                \--> Tunnel ----------------------> node      WebSocket, byte by byte
                                                 \-> files of the web interface, nodes.json, metrics-index
 

@@ -1,6 +1,6 @@
 """One client connection of a gateway: forwards HTTP requests to a node, or becomes a WebSocket tunnel.
 
-bytes -> HttpConnection -> GatewayConnection.result -> Upstream -> Answers -> bytes      slow path
+bytes -> HttpConnection -> GatewayConnection.result -> Upstream -> ResponseQueue -> bytes slow path
 bytes -> RelayPath -> bytes                                                              fast path
 """
 

@@ -1,6 +1,6 @@
 """One WebSocket tunnel: after the handshake, bytes are copied in both directions.
 
-    client <-> Tunnel <-> FarEnd <-> node
+    client <-> Tunnel <-> NodeEnd <-> node
 
 The node itself speaks WebSocket with the client: it checks frames, pings, and closes. The tunnel adds four rules:
 - Only a 101 response of the node opens the tunnel. Other responses are forwarded and end the connection.

@@ -18,7 +18,7 @@ from ophion.graphql.node_requests import replies_to
 from ophion.graphql.query_editor import PAGE_PATH, page_file
 from ophion.graphql.response_buffer import ResponseBuffer
 from ophion.native.graphql import GraphqlEngine, GraphqlQuery, GraphqlRound, GraphqlText
-from ophion.rpc.errors import STOPS, as_rpc_error, let_go
+from ophion.rpc.errors import STOPS, as_rpc_error, clear_traceback
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.http.messages import JSON, Request, Response, media_type
 from ophion.rpc.transport.http.policy import Result
@@ -320,7 +320,7 @@ def _failed(error: BaseException) -> Response:
     if known is None:
         logger.error("graphql request failed", exc_info=error)
         return _response(500, b'{"errors":[{"message":"Internal error"}]}')
-    let_go(error)
+    clear_traceback(error)
     entry = {"message": known.message, "extensions": {"errorCode": known.code, "errorMessage": known.message}}
     status = 503 if isinstance(error, LaneFull) else 500
     return _response(status, orjson.dumps({"errors": [entry]}))

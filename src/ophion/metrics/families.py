@@ -170,7 +170,7 @@ def declare_peers(registry: MetricsRegistry, service: PeerService) -> None:
     counter(peers, "disconnected_total", "Peer connections that ended.", ended, traffic.disconnected)
     gauge("handshakes_current", "Inbound connections without a completed handshake.", lambda: len(service.pending))
     gauge("dialling_current", "Nodes being dialled.", lambda: service.dialling)
-    gauge("static_current", "Static peers.", lambda: len(service.plan.statics))
+    gauge("static_current", "Static peers.", lambda: len(service.plan.static_nodes))
     gauge("barred_current", "Temporarily banned nodes.", lambda: len(service.bans))
     gauge("outgoing_bytes_current", "Bytes queued for peers.", lambda: service.waiting_bytes)
     registry.counter(peers, "refused_total", "Inbound connections refused.").watch(lambda: service.pending.refused)

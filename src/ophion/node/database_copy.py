@@ -151,13 +151,13 @@ def _forget_votes(folder: Path) -> None:
     A validator without votes waits until it cannot contradict its earlier votes. With outdated votes it would not wait.
     """
     # lazy import: this module imports all consensus modules
-    from ophion.producer.vote_store import MEMORY_KEY, without_votes
+    from ophion.producer.vote_store import DURABLE_VOTES_KEY, without_votes
 
     with closing(open_store(folder, create=False, read_only=True)) as copy, translated():
-        record = copy.meta(MEMORY_KEY)
+        record = copy.meta(DURABLE_VOTES_KEY)
     if record:
         with closing(open_store(folder, create=False)) as copy, translated():
-            copy.put_meta(MEMORY_KEY, without_votes(record))
+            copy.put_meta(DURABLE_VOTES_KEY, without_votes(record))
     (folder / LOCK_FILE).unlink(missing_ok=True)
 
 

@@ -76,9 +76,9 @@ class InboundConnections:
             waiting = PreHandshake(self, accepted, ip)
             self._waiting.add(waiting)
             self._enter(waiting, ip)
-            waiting.hear(self._timeout_s)
+            waiting.read_auth(self._timeout_s)
 
-    def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
+    def auth_received(self, waiting: PreHandshake, auth: bytes) -> None:
         """Handle the auth message of a node during a flood: continue if the node is known or dials again, otherwise
         close.
         """
@@ -88,13 +88,13 @@ class InboundConnections:
         except WireError:
             is_admitted = False
         if is_admitted:
-            self.went(waiting)
+            self.socket_closed(waiting)
             self._accept(waiting.enter(), waiting.ip, waiting.received)
         else:
             self.pending.refused += 1
             waiting.leave()
 
-    def went(self, waiting: PreHandshake) -> None:
+    def socket_closed(self, waiting: PreHandshake) -> None:
         """Remove a socket that was closed or became a connection."""
         self._waiting.discard(waiting)
         self.pending.leave(waiting)

@@ -122,6 +122,6 @@ class NodeAccess:
         if peer.enode.tcp_port:
             return peer.enode
         found = None if self.discovery is None else self.discovery.buckets.get(peer.id)
-        known = (*self._plan.statics, *(() if found is None else (found,)))
+        known = (*self._plan.static_nodes, *(() if found is None else (found,)))
         same = (one for one in known if (one.node_id, one.ip) == (peer.id, peer.enode.ip))
         return next(same, peer.enode)

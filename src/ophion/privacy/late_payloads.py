@@ -67,18 +67,18 @@ class LatePayloads:
             self._executor.counts.late += len(late)
             self._executor.publish(tuple(one for one in executed if one.place.hash in late))
 
-    async def look_again(self) -> int:
+    async def request_missing(self) -> int:
         """Ask the enclave for all missing payloads. Returns how many of these payloads the enclave has now."""
         found, start = 0, b""
         while True:
             keys, after = await self._lanes.private.run(partial(self._ledger.unread, start, _LATE_AT_ONCE))
             # do not wait for an offline enclave, because a client waits for the result of this call
-            found += len(await self.look_for(keys))
+            found += len(await self.request_payloads(keys))
             if after is None:
                 return found
             start = after
 
-    async def look_for(self, keys: list[bytes]) -> list[bytes]:
+    async def request_payloads(self, keys: list[bytes]) -> list[bytes]:
         """Ask the enclave for payloads whose markers the executor has already processed. Returns the keys of the
         payloads that it has now. These payloads are executed as late payloads.
         """

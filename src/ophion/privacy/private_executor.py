@@ -82,7 +82,7 @@ class PrivateExecutor:
         self._precompile = precompile
         self._always_increments = always_increments
         self.late = LatePayloads(self, chain, lanes)
-        self._retries = PayloadRetries(self.late.look_for)
+        self._retries = PayloadRetries(self.late.request_payloads)
         self._missed: list[bytes] = []
         """Payloads that were missing in the current step."""
         self._wake = asyncio.Event()
@@ -155,7 +155,7 @@ class PrivateExecutor:
         if self._enclave.reports_late_payloads:
             if has_new_keys(store, self._enclave.keys):
                 # the enclave has new keys, so read the markers of past blocks again with these keys
-                await self.late.look_again()
+                await self.late.request_missing()
                 await store_keys(store, write, self._enclave.keys)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")

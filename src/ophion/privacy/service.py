@@ -241,7 +241,7 @@ class Privacy:
         elif is_tenant:
             raise PrivacyRefused("Name the privacy group: a tenant asks for the payloads of one group")
         fetched = await self.enclave.fetch_missing(group)
-        found = await self.executor.late.look_again()
+        found = await self.executor.late.request_missing()
         await self.settled()
         # hide the count `found` from a tenant, because it includes the payloads of all tenants
         return fetched if is_tenant else max(fetched, found)

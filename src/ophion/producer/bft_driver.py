@@ -357,7 +357,9 @@ class BftDriver:
                     self._vote_store.other,
                 )
 
-    def _enter(self, protocol: BftProtocol, memory: DurableVotes | None) -> tuple[KeyMessageFactory, BftStateMachine]:
+    def _enter(
+        self, protocol: BftProtocol, durable_votes: DurableVotes | None
+    ) -> tuple[KeyMessageFactory, BftStateMachine]:
         factory = KeyMessageFactory(protocol, self._signer)
         limits = self.engine.limits(self._chain.head.number + 1)
         tuning = self._tuning
@@ -367,7 +369,7 @@ class BftDriver:
             factory,
             limits,
             tuning.follows_others,
-            memory,
+            durable_votes,
             tuning.passes_over,
             is_blank,
             self._running_since,
@@ -384,7 +386,7 @@ class BftDriver:
         elif isinstance(effect, CancelTimer):
             self._timers.cancel(effect.kind)
         elif isinstance(effect, StoreVotes):
-            await self._vote_store.remember(self._protocol, effect.memory)
+            await self._vote_store.remember(self._protocol, effect.durable_votes)
         elif isinstance(effect, CastVote):
             assert self.caster is not None, "the state machine casts votes only with a caster"
             self.caster.put(self._protocol, effect, self._running_tasks)

@@ -15,7 +15,7 @@ from ophion.native.store import Store
 from ophion.primitives.types import Address
 from ophion.runtime.thread_pools import Lanes
 
-MEMORY_KEY: Final = "bft-memory"
+DURABLE_VOTES_KEY: Final = "bft-memory"
 """Database key of the votes.
 
 The value is protocol name, validator address, a zero byte and the encoded votes. A backup omits the votes; records of
@@ -49,13 +49,13 @@ class VoteStore:
         _, validator, _ = self._parts()
         return None if validator in (b"", self._validator) else f"0x{validator.decode()}"
 
-    async def remember(self, protocol: BftProtocol, memory: DurableVotes) -> None:
+    async def remember(self, protocol: BftProtocol, durable_votes: DurableVotes) -> None:
         """Write the votes. Returns when they are on disk."""
-        record = b" ".join((protocol.name.encode(), self._validator)) + b"\0" + memory.encode()
+        record = b" ".join((protocol.name.encode(), self._validator)) + b"\0" + durable_votes.encode()
 
         def write() -> None:
             with translated():
-                self._store.put_meta(MEMORY_KEY, record)
+                self._store.put_meta(DURABLE_VOTES_KEY, record)
 
         await self._lanes.write.run(write)
 
@@ -80,6 +80,6 @@ class VoteStore:
         return (name, stored) if stored and validator in (b"", self._validator) else None
 
     def _parts(self) -> tuple[bytes, bytes, bytes]:
-        whose, _, stored = (self._store.meta(MEMORY_KEY) or b"").partition(b"\0")
+        whose, _, stored = (self._store.meta(DURABLE_VOTES_KEY) or b"").partition(b"\0")
         name, _, validator = whose.partition(b" ")
         return name, validator, stored

@@ -2,7 +2,7 @@
 
     plan ──> workdir (keys, genesis, a directory per node) ──> ports ──> command lines
                                                                    │
-    cli ──> Lock ──> NetworkSupervisor ──> ChildProcess: rpcnode, validator1 … , proxy
+    cli ──> NetworkLock ──> NetworkSupervisor ──> ChildProcess: rpcnode, validator1 … , proxy
                         └─ control socket <── `kill`, `start`, `stop` of another terminal
 
 Every node runs a command line that also works without the quickstart (`--print-commands`). A network exists while its

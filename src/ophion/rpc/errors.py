@@ -210,7 +210,7 @@ def as_rpc_error(error: BaseException) -> RpcError | None:
     return None
 
 
-def let_go(error: BaseException | None) -> None:
+def clear_traceback(error: BaseException | None) -> None:
     """Clear the traceback of an error that has become a response.
 
     Traceback, frames and error form a reference cycle, and the frames hold request data. Without this call, a large

@@ -109,7 +109,7 @@ class FairScheduler:
         heapq.heappush(self._waiting, (rank, next(self._order), worker))
         self._renew_soon()
 
-    def line_up(self, worker: Worker) -> None:
+    def enqueue(self, worker: Worker) -> None:
         """Queue a long job. Long jobs run in order of arrival."""
         if worker is self._first:
             self._line.appendleft(worker)

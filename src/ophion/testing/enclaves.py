@@ -79,7 +79,7 @@ async def met(*members: EnclaveMember) -> list[MemoryConnection]:
     meetings = [MemoryConnection(one, other) for index, one in enumerate(hosts) for other in hosts[:index]]
     await until(
         lambda: all(
-            member.enclave.directory.lines(other.key) for member in members for other in members if other is not member
+            member.enclave.directory.links(other.key) for member in members for other in members if other is not member
         )
     )
     return meetings

@@ -32,11 +32,11 @@ def child(**fields: Any) -> Header:
 
 def test_a_header_continues_its_parent() -> None:
     parent = HashedHeader(PARENT, b"\x07" * 32)
-    rules.check_follows(child(), parent)
+    rules.check_parent(child(), parent)
     with pytest.raises(InvalidHeader, match="number: got 5, expected 4"):
-        rules.check_follows(child(number=5), parent)
+        rules.check_parent(child(number=5), parent)
     with pytest.raises(InvalidHeader, match="parent hash"):
-        rules.check_follows(child(parent_hash=bytes(32)), parent)
+        rules.check_parent(child(parent_hash=bytes(32)), parent)
 
 
 def test_time_moves_forward_by_at_least_the_period() -> None:

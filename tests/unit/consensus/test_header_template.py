@@ -28,7 +28,7 @@ def test_gas_limit_base_fee_and_tail_are_valid_under_every_fork(config: dict[str
     parent = HashedHeader(first.header(bytes(32)), b"\x01" * 32)
     header = unsealed_header(parent, BlockPreferences(timestamp=10, author=b"\x02" * 20, target_gas_limit=10**9), spec)
     fork = spec.fork_of(header)
-    rules.check_follows(header, parent)
+    rules.check_parent(header, parent)
     rules.check_tail(header, fork)
     rules.check_gas_limit(header, parent.header, spec)
     rules.check_base_fee(header, parent.header, spec)

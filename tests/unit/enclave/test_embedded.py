@@ -161,8 +161,8 @@ def test_no_line_waits_for_another_that_takes_its_time(tmp_path: Path, monkeypat
 
     async def story() -> None:
         async with at_work(member):
-            member.enclave.directory.came(slow, b"s" * 32)
-            member.enclave.directory.came(quick, b"q" * 32)
+            member.enclave.directory.add(slow, b"s" * 32)
+            member.enclave.directory.add(quick, b"q" * 32)
             await until(lambda: quick.asked > 5)
             assert slow.asked == 1, "it is not asked twice at a time"
 

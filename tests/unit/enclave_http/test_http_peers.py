@@ -65,7 +65,7 @@ async def looking(member: EnclaveMember, *urls: str) -> AsyncIterator[None]:
 
 def knows(member: EnclaveMember, *others: EnclaveMember) -> bool:
     keys = [key for other in others for key in other.enclave.keys]
-    return all(member.enclave.directory.lines(key) for key in keys)
+    return all(member.enclave.directory.links(key) for key in keys)
 
 
 def test_payloads_and_groups_reach_a_member_that_is_no_peer(tmp_path: Path) -> None:

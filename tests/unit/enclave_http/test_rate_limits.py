@@ -21,7 +21,7 @@ def test_a_known_member_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(rate_limits.asyncio, "sleep", sleep)
     directory = PeerDirectory()
-    directory.came(Elsewhere(b"i" * 64, True), b"k" * 32)
+    directory.add(Elsewhere(b"i" * 64, True), b"k" * 32)
     rates = SenderRates(directory, ManualClock())
 
     async def story() -> None:

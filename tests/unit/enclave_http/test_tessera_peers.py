@@ -68,7 +68,7 @@ async def network(*members: EnclaveMember) -> AsyncIterator[list[int]]:
         keys = {key for member in members for key in member.enclave.keys}
         await until(
             lambda: all(
-                member.enclave.directory.lines(key)
+                member.enclave.directory.links(key)
                 for member in members
                 for key in keys.difference(member.enclave.keys)
             )
@@ -102,7 +102,7 @@ async def listing(member: EnclaveMember, port: int, info: PartyInfo) -> AsyncIte
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         method, path = head.split()[:2]
-        [length] = [line.split()[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")]
+        [length] = [link.split()[1] for link in head.split(b"\r\n") if link.lower().startswith(b"content-length")]
         body = await reader.readexactly(int(length))
         if method == b"GET":
             status, answer = 200, info.encode_json()
@@ -202,7 +202,7 @@ def test_a_recipient_that_is_offline_gets_it_later(tmp_path: Path) -> None:
         port_a, port_b = free_ports(2)
         async with at_work(a, b), running(a, port_a, port_b):
             async with running(b, port_b, port_a):
-                await until(lambda: bool(a.enclave.directory.lines(b.key)))
+                await until(lambda: bool(a.enclave.directory.links(b.key)))
             key = await a.enclave.send(private_transaction(a.key, b.key), a.key, [b.key])
             assert await b.enclave.receive_many([key]) == [None]
             async with running(b, port_b, port_a):
@@ -220,7 +220,7 @@ def test_other_connections_are_preferred(tmp_path: Path) -> None:
     async def story() -> None:
         async with network(a, b):
             await met(a, b)
-            await until(lambda: [line.is_fallback for line in a.enclave.directory.lines(b.key)] == [False])
+            await until(lambda: [link.is_fallback for link in a.enclave.directory.links(b.key)] == [False])
             key = await a.enclave.send(private_transaction(a.key, b.key), a.key, [b.key])
             record = b.enclave.load(RecordLabel(RecordKind.PAYLOAD, key))
             assert record is not None
@@ -235,18 +235,18 @@ def test_a_line_sends_nothing_to_keys_outside_of_the_group(tmp_path: Path) -> No
     async def story() -> None:
         async with network(a, b) as ports:
             client = HttpClient(f"http://127.0.0.1:{ports[1]}/")
-            line = TesseraLink(client, a.enclave, ENTROPY, f"http://127.0.0.1:{ports[0]}/", lambda: None)
-            await line.introduce()
-            assert line.keys == {b.key}
+            link = TesseraLink(client, a.enclave, ENTROPY, f"http://127.0.0.1:{ports[0]}/", lambda: None)
+            await link.introduce()
+            assert link.keys == {b.key}
             other = EnclaveMember(tmp_path, 3)
             key, record = a.enclave.keyring.seal(b"text", a.key, [other.key], 1, bytes(32), bytes(80))
             assert (
-                await line.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record))
+                await link.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record))
                 == "no key of this enclave is a recipient"
             )
-            line.close()
+            link.close()
             with pytest.raises(EnclaveLinkLost):
-                await line.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record))
+                await link.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record))
         assert not b.late
 
     asyncio.run(story())
@@ -260,7 +260,7 @@ def test_a_url_that_cannot_prove_its_key_gets_nothing(tmp_path: Path, caplog: py
         thief.enclave.keys = (b.key,)  # the thief names the key of b as its own
         async with at_work(a, thief), running(thief, port_thief, port_a), running(a, port_a, port_thief):
             await until(lambda: "the URL proves no key" in caplog.text)
-            assert not a.enclave.directory.lines(b.key)
+            assert not a.enclave.directory.links(b.key)
             with pytest.raises(EnclaveError, match="offline"):
                 await a.enclave.send(private_transaction(a.key, b.key), a.key, [b.key])
 
@@ -320,7 +320,7 @@ def test_a_found_url_does_not_share_the_key_of_a_configured_one(tmp_path: Path) 
     alice, bob = EnclaveMember(tmp_path / "a", 1), EnclaveMember(tmp_path / "b", 2)
 
     def names() -> set[str]:
-        return {getattr(line, "name", "") for line in alice.enclave.directory.lines(bob.key)}
+        return {getattr(link, "name", "") for link in alice.enclave.directory.links(bob.key)}
 
     async def story() -> None:
         port, other, offline = free_ports(3)

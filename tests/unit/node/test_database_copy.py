@@ -14,7 +14,7 @@ from ophion.errors import StorageError
 from ophion.node import database_copy
 from ophion.node.database_copy import CopyStep, back_up, compact
 from ophion.node.datadir import DataDirectory
-from ophion.producer.vote_store import MEMORY_KEY
+from ophion.producer.vote_store import DURABLE_VOTES_KEY
 from tests.unit.native.worlds import KEYS, World, signed
 
 
@@ -48,7 +48,7 @@ def head(path: Path) -> int:
 
 def test_a_backup_holds_no_votes_of_the_validator(data: Path, tmp_path: Path) -> None:
     with DataDirectory.open(data) as directory:
-        directory.store().put_meta(MEMORY_KEY, b"qbft\0something")
+        directory.store().put_meta(DURABLE_VOTES_KEY, b"qbft\0something")
         directory.store().put_meta("another", b"kept")
     back_up(data, tmp_path / "copy", 0, True, nothing)
     assert not (tmp_path / "copy" / "database" / "lock.mdb").exists()
@@ -56,11 +56,11 @@ def test_a_backup_holds_no_votes_of_the_validator(data: Path, tmp_path: Path) ->
     for path, expected in ((data, b"qbft\0something"), (tmp_path / "copy", b"qbft\0")):
         with DataDirectory.open_existing(path) as directory:
             store = directory.store(read_only=True)
-            assert (store.meta(MEMORY_KEY), store.meta("another")) == (expected, b"kept")
+            assert (store.meta(DURABLE_VOTES_KEY), store.meta("another")) == (expected, b"kept")
     # apart from the freed pages, compaction changes no data
     with DataDirectory.open_existing(data) as directory:
         compact(directory, nothing)
-        assert directory.store(read_only=True).meta(MEMORY_KEY) == b"qbft\0something"
+        assert directory.store(read_only=True).meta(DURABLE_VOTES_KEY) == b"qbft\0something"
 
 
 def test_a_backup_is_a_data_path_of_its_own(data: Path, tmp_path: Path) -> None:

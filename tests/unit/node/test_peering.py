@@ -40,4 +40,4 @@ def test_the_own_node_in_the_file_is_skipped(tmp_path: Path) -> None:
     own = Enode(key.public_key, "127.0.0.1", 30303, 30303)
     (tmp_path / "static-nodes.json").write_text(json.dumps([own.url, ONE.url]))
     service = build_peers(PeerConfig(), key, (), tmp_path, SystemClock(), SystemEntropy())
-    assert service.plan.statics == (ONE,)
+    assert service.plan.static_nodes == (ONE,)

@@ -23,7 +23,7 @@ class Asked:
         self.has: set[bytes] = set()
         self.is_away = False
 
-    async def look_for(self, keys: list[bytes]) -> list[bytes]:
+    async def request_payloads(self, keys: list[bytes]) -> list[bytes]:
         self.times.append((asyncio.get_running_loop().time(), keys))
         if self.is_away:
             raise EnclaveUnreachable("nobody listens")
@@ -35,7 +35,7 @@ def played(story: Callable[[Asked, PayloadRetries], object], seconds: float) -> 
     asked = Asked()
 
     async def main() -> PayloadRetries:
-        retries = PayloadRetries(asked.look_for)
+        retries = PayloadRetries(asked.request_payloads)
         task = asyncio.create_task(retries.run())
         await asyncio.sleep(0)
         story(asked, retries)

@@ -243,12 +243,12 @@ def test_votes_are_on_disk_before_their_message_is_sent(tmp_path: Path, engine: 
                 node: TestCore = node,
                 said: Callable[..., None] = said,
             ) -> None:
-                memory = driver_of(node)._vote_store.recall(driver_of(node)._protocol)
-                assert memory is not None
-                assert (memory.height, memory.round) == (message.height, message.round)
+                durable_votes = driver_of(node)._vote_store.recall(driver_of(node)._protocol)
+                assert durable_votes is not None
+                assert (durable_votes.height, durable_votes.round) == (message.height, message.round)
                 if isinstance(message, Commit):
-                    assert memory.prepared is not None
-                    assert memory.prepared.digest == message.digest
+                    assert durable_votes.prepared is not None
+                    assert durable_votes.prepared.digest == message.digest
                 checked.append(message)
                 said(message, validators)
 
@@ -285,15 +285,15 @@ def test_i_07_a_restarted_validator_continues_after_its_stored_votes(tmp_path: P
         async with running(*map(driver_of, nodes)):
             await asyncio.sleep(3)
         assert [node.queries.head_number for node in nodes] == [0, 0, 0, 0]
-        prepared.extend(driver_of(node)._machine._memory.prepared.block.hash for node in nodes)  # type: ignore[union-attr]
+        prepared.extend(driver_of(node)._machine._durable_votes.prepared.block.hash for node in nodes)  # type: ignore[union-attr]
         assert len(set(prepared)) == 1
 
     async def after(nodes: list[TestCore], clock: ManualClock) -> None:
         for node in nodes:
-            memory = driver_of(node)._machine._memory
-            assert memory is not None
-            assert memory.prepared is not None
-            assert memory.resume_round == 1
+            durable_votes = driver_of(node)._machine._durable_votes
+            assert durable_votes is not None
+            assert durable_votes.prepared is not None
+            assert durable_votes.resume_round == 1
         wired(nodes)
         async with running(*map(driver_of, nodes)):
             await asyncio.sleep(30)

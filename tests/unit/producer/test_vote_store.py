@@ -13,7 +13,7 @@ from ophion.consensus.bft.ibft2 import Ibft2
 from ophion.consensus.bft.qbft import Qbft
 from ophion.errors import StorageError
 from ophion.native.store import Store, open_store
-from ophion.producer.vote_store import MEMORY_KEY, VoteStore, without_votes
+from ophion.producer.vote_store import DURABLE_VOTES_KEY, VoteStore, without_votes
 from ophion.runtime.thread_pools import InlineLanes
 
 VALIDATOR, OTHER = b"\x0a" * 20, b"\x0b" * 20
@@ -38,7 +38,7 @@ def test_votes_are_known_after_a_restart(store: Store) -> None:
 
 
 def test_votes_that_cannot_be_read_stop_the_node(store: Store) -> None:
-    store.put_meta(MEMORY_KEY, b"qbft\0junk")
+    store.put_meta(DURABLE_VOTES_KEY, b"qbft\0junk")
     votes = VoteStore(store, InlineLanes(), VALIDATOR)
     with pytest.raises(StorageError, match="stored votes of this validator cannot be read"):
         votes.recall(Qbft())
@@ -47,7 +47,7 @@ def test_votes_that_cannot_be_read_stop_the_node(store: Store) -> None:
 def test_who_was_restored_has_no_memory(store: Store) -> None:
     votes = VoteStore(store, InlineLanes(), VALIDATOR)
     asyncio.run(votes.remember(Qbft(), DurableVotes(5)))
-    store.put_meta(MEMORY_KEY, without_votes(store.meta(MEMORY_KEY) or b""))
+    store.put_meta(DURABLE_VOTES_KEY, without_votes(store.meta(DURABLE_VOTES_KEY) or b""))
     assert votes.is_blank
     assert votes.recall(Qbft()) is None
     assert votes.other is None
@@ -63,7 +63,7 @@ def test_a_database_that_was_copied_holds_the_votes_of_another(store: Store) -> 
 
 
 def test_a_record_of_an_earlier_version_has_no_address(store: Store) -> None:
-    store.put_meta(MEMORY_KEY, b"qbft\0" + DurableVotes(5).encode())
+    store.put_meta(DURABLE_VOTES_KEY, b"qbft\0" + DurableVotes(5).encode())
     votes = VoteStore(store, InlineLanes(), VALIDATOR)
     assert not votes.is_blank
     assert votes.recall(Qbft()) == DurableVotes(5)

@@ -33,7 +33,7 @@ class Worker:
     def wait(self, size: int = 0) -> None:
         self._size = size or self._size
         if self._in_line:
-            self._turns.line_up(self)
+            self._turns.enqueue(self)
         else:
             self._turns.wait(self, self.share.rank(self._size))
 

@@ -161,7 +161,7 @@ class BftEngine:
         block, before = header.header, parent.header
         settings = self._settings(block)
         fork = self._spec.fork_of(block)
-        rules.check_follows(block, parent)
+        rules.check_parent(block, parent)
         rules.check_gas_used(block)
         rules.check_gas_limit(block, before, self._spec)
         rules.check_timestamp(block, before, settings.least_distance_s)

@@ -165,7 +165,7 @@ class CancelTimer(Struct, frozen=True):
 class StoreVotes(Struct, frozen=True):
     """Store these votes on disk before the next effect runs."""
 
-    memory: DurableVotes
+    durable_votes: DurableVotes
 
 
 class CastVote(Struct, frozen=True, eq=False):

@@ -68,7 +68,7 @@ class Height:
         timing: RoundTiming,
         liveness: ProposerLiveness,
         follows_others: bool,
-        memory: DurableVotes | None,
+        durable_votes: DurableVotes | None,
         emit: Callable[[BftEffect], None],
         relay: RelayCallback,
         parent_proposed_at: float | None = None,
@@ -95,7 +95,7 @@ class Height:
         self._emit = emit
         self._relay = relay
         self._parent_proposed_at = parent_proposed_at
-        self._own = OwnMessages(validator_set, memory, emit, defers_votes)
+        self._own = OwnMessages(validator_set, durable_votes, emit, defers_votes)
         self._voting = RoundVoting(rules, factory, validator_set, self._own, NOT_STARTED, emit)
         self._early = EarlyVotes()
         self._offers = PendingProposals()
@@ -120,16 +120,16 @@ class Height:
         return self._voting.proposed_at
 
     @property
-    def memory(self) -> DurableVotes:
+    def durable_votes(self) -> DurableVotes:
         """The votes of this validator at this height, as they are stored on disk."""
-        return self._own.memory
+        return self._own.durable_votes
 
     # --- timers and results ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
         """Begin the height in its first round, or in the round from `DurableVotes`."""
-        if self.memory.resume_round > 0:
-            self._change_round(self.memory.resume_round, now)
+        if self.durable_votes.resume_round > 0:
+            self._change_round(self.durable_votes.resume_round, now)
             return
         due = self.timing.block_due(self.head.timestamp, now, self._parent_proposed_at)
         if not self._rules.starts_on_block_timer:
@@ -231,7 +231,7 @@ class Height:
         """
         self.notes.append(f"a vote was not sent: another node with this key has stored {stored}")
         if stored.round > self.current:
-            prepared = self.memory.prepared
+            prepared = self.durable_votes.prepared
             has_proof = (NOT_PREPARED if prepared is None else prepared.round) >= stored.prepared_round
             if stored.vote is None and has_proof:
                 self._change_round(stored.round, now)
@@ -344,11 +344,15 @@ class Height:
 
     def _ask_for_round(self, now: float) -> None:
         """Send a round change for the current round, with the prepared certificate of an earlier round, if any."""
-        height, number, memory = self.validator_set.height, self.current, self.memory
-        votes = memory if memory.round == number else DurableVotes(height, number, None, memory.prepared)
+        height, number, durable_votes = self.validator_set.height, self.current, self.durable_votes
+        votes = (
+            durable_votes
+            if durable_votes.round == number
+            else DurableVotes(height, number, None, durable_votes.prepared)
+        )
         self._own.cast(
             number,
-            lambda: self._factory.round_change(height, number, memory.prepared),
+            lambda: self._factory.round_change(height, number, durable_votes.prepared),
             lambda message: votes,
             lambda message: self._count_round_change(message, now),
         )

@@ -23,7 +23,7 @@ class OwnMessages:
     def __init__(
         self,
         validator_set: ValidatorSet,
-        memory: DurableVotes | None,
+        durable_votes: DurableVotes | None,
         emit: Callable[[BftEffect], None],
         defers_votes: bool,
     ) -> None:
@@ -31,15 +31,15 @@ class OwnMessages:
 
         The driver then signs or stores votes asynchronously.
         """
-        self.memory = memory or DurableVotes(validator_set.height)
+        self.durable_votes = durable_votes or DurableVotes(validator_set.height)
         self.defers_votes = defers_votes
         self._height = validator_set.height
         self._emit = emit
         self._is_alone = len(validator_set) == 1
         self._sent: dict[type[BftMessage], BftMessage] = {}
         """Own messages of the current round, by type."""
-        # `_remembered` holds the votes that this process has written. It starts as None, even if `memory` was read from
-        # disk. So the first vote is always written.
+        # `_remembered` holds the votes that this process has written. It starts as None, even if `durable_votes` was
+        # read from disk. So the first vote is always written.
         self._remembered: DurableVotes | None = None
 
     def cast(
@@ -64,31 +64,31 @@ class OwnMessages:
             self._emit(order)
             return
         message = sign()
-        self.memory = votes(message)
+        self.durable_votes = votes(message)
         if not self._is_alone:
-            if self.memory is not self._remembered:
-                self._remembered = self.memory
-                self._emit(StoreVotes(self.memory))
+            if self.durable_votes is not self._remembered:
+                self._remembered = self.durable_votes
+                self._emit(StoreVotes(self.durable_votes))
             self._send(message)
         then(message)
 
     def on_stored(self, event: VoteStored, round_number: int) -> None:
         """Send and count a message whose votes are stored. If the round of the message has ended, do not send it."""
-        message, votes, known = event.message, event.votes, self.memory.prepared
+        message, votes, known = event.message, event.votes, self.durable_votes.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
             # another message of this validator has stored a later prepared block meanwhile, so keep that block
             votes = DurableVotes(votes.height, votes.round, votes.vote, known)
-        self.memory = votes
+        self.durable_votes = votes
         if message.round == round_number:
             self._send(message)
             event.order.then(message)
 
     def with_vote(self, round_number: int, digest: Hash32) -> DurableVotes:
         """Return a copy of the stored votes, with a further vote for a digest in a round."""
-        memory = self.memory
-        if memory.round == round_number and memory.vote == digest:
-            return memory
-        return DurableVotes(self._height, round_number, digest, memory.prepared)
+        durable_votes = self.durable_votes
+        if durable_votes.round == round_number and durable_votes.vote == digest:
+            return durable_votes
+        return DurableVotes(self._height, round_number, digest, durable_votes.prepared)
 
     def start_round(self) -> None:
         """Forget the messages of the round that ends."""

@@ -90,7 +90,7 @@ class RoundVoting:
 
     def has_voted_for(self, block_hash: Hash32) -> bool:
         """Whether this validator has voted for a block at this height."""
-        proposal, prepared = self.round.proposal, self._own.memory.prepared
+        proposal, prepared = self.round.proposal, self._own.durable_votes.prepared
         return (proposal is not None and proposal.block.hash == block_hash) or (
             prepared is not None and prepared.block.hash == block_hash
         )

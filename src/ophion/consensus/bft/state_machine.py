@@ -70,7 +70,7 @@ class BftStateMachine:
         factory: MessageFactory,
         limits: MessageLimits = DEFAULT_LIMITS,
         follows_others: bool = True,
-        memory: DurableVotes | None = None,
+        durable_votes: DurableVotes | None = None,
         passes_over: bool = True,
         is_blank: bool = False,
         running_since: float | None = None,
@@ -78,8 +78,8 @@ class BftStateMachine:
         defers_votes: bool = False,
         shares_key: bool = False,
     ) -> None:
-        """Create a state machine. `memory` holds the votes that an earlier run stored; `is_blank` means that none are
-        stored.
+        """Create a state machine. `durable_votes` holds the votes that an earlier run stored; `is_blank` means that
+        none are stored.
 
         `running_since` is the wall time at which the node began to follow the chain; None stands for its first height.
 
@@ -110,8 +110,8 @@ class BftStateMachine:
         self._follows_others = follows_others
         self._defers_votes = defers_votes
         self._shares_key = shares_key
-        self._memory = memory
-        self._sent = SentMessages(memory)
+        self._durable_votes = durable_votes
+        self._sent = SentMessages(durable_votes)
         self._recovery = LostStateRecovery(running_since) if is_blank else None
         self._new_head: NewHead | None = None
         self._proposed_at: float | None = None
@@ -238,14 +238,19 @@ class BftStateMachine:
         if self._waits_out(self.validator_set, event, has_voted, now):
             self._look_again(now)
         elif self.address in self.validator_set.members:
-            memory = self._memory
+            durable_votes = self._durable_votes
             self._begin(
-                self.validator_set, event, memory if memory is not None and memory.height == number else None, now
+                self.validator_set,
+                event,
+                durable_votes if durable_votes is not None and durable_votes.height == number else None,
+                now,
             )
         for received in self._future.take(number):
             self._deliver(received, now)
 
-    def _begin(self, validator_set: ValidatorSet, event: NewHead, memory: DurableVotes | None, now: float) -> None:
+    def _begin(
+        self, validator_set: ValidatorSet, event: NewHead, durable_votes: DurableVotes | None, now: float
+    ) -> None:
         """Take part in consensus at the height of the validator set."""
         self._relays.clear()
         self.height = Height(
@@ -256,7 +261,7 @@ class BftStateMachine:
             event.timing,
             self.liveness,
             self._follows_others,
-            memory,
+            durable_votes,
             self._emit,
             self._relay,
             self._proposed_at,
@@ -283,13 +288,13 @@ class BftStateMachine:
         event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
         if event is None or validator_set is None or waiting is None:
             return
-        memory = waiting.joins(validator_set, event.timing, now)
-        if memory is None:
+        durable_votes = waiting.joins(validator_set, event.timing, now)
+        if durable_votes is None:
             timer = RoundTimer(validator_set.height, NOT_STARTED)
             self._effects.append(SetTimer(TimerKind.ROUND, waiting.next_look(event.timing, now), timer))
         else:
             self._recovery = None
-            self._begin(validator_set, event, memory, now)
+            self._begin(validator_set, event, durable_votes, now)
 
     def _on_cast(self, event: VoteStored | VoteRefused, now: float) -> None:
         """Handle the result of a `CastVote` of this height."""
@@ -329,7 +334,7 @@ class BftStateMachine:
     def _stop(self) -> None:
         """Leave the height but keep its votes, because the validator may enter the same height again."""
         if self.height is not None:
-            self._memory = self.height.memory
+            self._durable_votes = self.height.durable_votes
             self.height = None
             self._effects += (CancelTimer(TimerKind.BLOCK), CancelTimer(TimerKind.ROUND))
 

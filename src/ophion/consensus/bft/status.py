@@ -228,7 +228,7 @@ def _running(machine: BftStateMachine, height: Height, now: float, connected: Co
         round_changes=_tally(validator_set, validator_set.quorum, height.round_changes.authors(asked)),
         silent=silent,
         disconnected=disconnected,
-        prepared_round=height.memory.prepared.round if height.memory.prepared is not None else None,
+        prepared_round=height.durable_votes.prepared.round if height.durable_votes.prepared is not None else None,
         round_expires_in_s=_rest(height.timers.expires_at, now),
         block_due_in_s=_rest(height.timers.block_due, now),
         is_quorum_reachable=_is_reachable(validator_set, silent, disconnected, height.current),

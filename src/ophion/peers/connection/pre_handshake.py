@@ -15,10 +15,10 @@ _SIZE_BYTES: Final = 2
 class Host(Protocol):
     """Receives the events of sockets that wait for their first message."""
 
-    def introduced(self, waiting: PreHandshake, auth: bytes) -> None:
+    def auth_received(self, waiting: PreHandshake, auth: bytes) -> None:
         """Called when the auth message is complete. `auth` includes the size prefix of the message."""
 
-    def went(self, waiting: PreHandshake) -> None:
+    def socket_closed(self, waiting: PreHandshake) -> None:
         """Called when the socket is closed."""
 
 
@@ -34,7 +34,7 @@ class PreHandshake:
         self.ip = ip
         self.received = b""
 
-    def hear(self, seconds: float) -> None:
+    def read_auth(self, seconds: float) -> None:
         """Start reading the first message, with a timeout in seconds."""
         self._read()
         if self._socket is not None:
@@ -54,7 +54,7 @@ class PreHandshake:
         """Close without a Disconnect, because no keys are agreed yet."""
         if self._socket is not None:
             self.enter().close()
-            self._host.went(self)
+            self._host.socket_closed(self)
 
     def disconnect(self, reason: DisconnectReason, text: str = "") -> None:
         """Close an evicted socket. No Disconnect is possible, because no keys are agreed yet."""
@@ -80,4 +80,4 @@ class PreHandshake:
         if not data or (len(received) >= _SIZE_BYTES and size > _SIZE_BYTES + MAX_HANDSHAKE_SIZE):
             self.leave()
         elif len(received) >= _SIZE_BYTES and len(received) >= size:
-            self._host.introduced(self, received[:size])
+            self._host.auth_received(self, received[:size])

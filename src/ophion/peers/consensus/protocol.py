@@ -68,7 +68,7 @@ class ConsensusProtocol:
     def attach(self, peer: Peer, version: int) -> ConsensusPeer:
         """Start the protocol on a connection. The protocol has no handshake message."""
         attached = ConsensusPeer(peer, self)
-        self.validators.came(peer, self.variant.name, self.capability.name)
+        self.validators.add_peer(peer, self.variant.name, self.capability.name)
         return attached
 
 

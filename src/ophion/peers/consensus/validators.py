@@ -99,7 +99,7 @@ class Validators:
         """Block period of the current height in seconds."""
         return self._driver.period_s
 
-    def came(self, peer: Peer, variant: str, capability: str) -> None:
+    def add_peer(self, peer: Peer, variant: str, capability: str) -> None:
         """Add a peer whose consensus sub-protocol has started."""
         self._connections.setdefault((variant, peer.validator_address), []).append(_ValidatorPeer(peer, capability))
         self._forget_targets()
@@ -139,7 +139,7 @@ class Validators:
             self.left(peer, variant)
         peer.validator_address = validator
         for variant, capability in attached:
-            self.came(peer, variant, capability)
+            self.add_peer(peer, variant, capability)
 
     def released(self, peer: Peer) -> None:
         """Free the slot of a disconnected peer. Each validator has `MAX_NODES` slots for connected nodes."""

@@ -254,7 +254,7 @@ class Discovery:
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
-                running |= {asyncio.create_task(self._ask_on(walk, enode)) for enode in walk.questions()}
+                running |= {asyncio.create_task(self._ask_on(walk, enode)) for enode in walk.next_nodes()}
                 if not running:
                     return walk.nearest
                 _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -406,7 +406,7 @@ class Discovery:
         receiver = Endpoint(ip, port, ping.sender.tcp_port)
         self._send(Pong(receiver, digest, self._expiry(), self.record.seq), (ip, port))
         now = self._clock.monotonic()
-        self._bonds.hear(node_id, ip, now)
+        self._bonds.note_our_proof(node_id, ip, now)
         if self._bonds.proven(node_id, ip, now) is None:
             self._return_ping(enode)
         elif self.buckets.get(node_id) is not None:

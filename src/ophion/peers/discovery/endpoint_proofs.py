@@ -30,7 +30,7 @@ class EndpointProofs:
         _remember(self._proven, key, now, enode)
         return is_new
 
-    def hear(self, node_id: bytes, ip: str, now: float) -> None:
+    def note_our_proof(self, node_id: bytes, ip: str, now: float) -> None:
         """Record that a node has received a Pong from this node. The node now has a proof of this node's endpoint."""
         _remember(self._seen, (node_id, ip), now, None)
 

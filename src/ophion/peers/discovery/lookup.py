@@ -40,7 +40,7 @@ class Lookup:
         is_done = len(self._asked) >= MAX_ASKED or all(node_id in self._asked for node_id in self._nearest)
         return not self._open and is_done
 
-    def questions(self) -> list[Enode]:
+    def next_nodes(self) -> list[Enode]:
         """Return the nodes to ask now. The caller calls `answered` or `failed` for each."""
         chosen = []
         for node_id, enode in self._nearest.items():

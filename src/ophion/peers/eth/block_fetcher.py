@@ -110,7 +110,7 @@ class BlockFetcher:
             # a member peer announces the block: ask it too, because the unknown peers asked so far may never respond
             self._ask_next(hash)
 
-    def came(self, hash: Hash32) -> None:
+    def arrived(self, hash: Hash32) -> None:
         """Stop tracking a block, because it has arrived or no peer is left to ask."""
         pending = self._pending.pop(hash, None)
         if pending is None:
@@ -130,7 +130,7 @@ class BlockFetcher:
             if peer in pending.asked:
                 pending.asked.remove(peer)
             if not pending.announcers and not pending.asked:
-                self.came(hash)
+                self.arrived(hash)
             elif not pending.asked and pending.timer is None:
                 self._ask_next(hash)
 
@@ -145,7 +145,7 @@ class BlockFetcher:
             return
         pending.timer = None
         if self._is_here(hash):
-            self.came(hash)
+            self.arrived(hash)
         elif self._is_coming(hash):
             # a copy of the block is being verified and may be invalid, so check again later
             self._arm(hash, pending, WAIT_S)
@@ -171,13 +171,13 @@ class BlockFetcher:
             if hash not in self._announcers[peer].due:
                 self._announcers[peer].due.append(hash)
         if not pending.announcers and not pending.asked:
-            self.came(hash)
+            self.arrived(hash)
 
     async def _fetch(self, peer: EthPeer, hash: Hash32, number: int) -> None:
         try:
             block = await self._ask(peer, hash, number)
             if block is not None and hash in self._pending:
-                self.came(hash)
+                self.arrived(hash)
                 self._deliver(peer, block)
         except GeneratorExit:  # the event loop has ended, so start no further fetch
             raise

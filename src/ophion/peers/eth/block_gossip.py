@@ -208,7 +208,7 @@ class BlockGossip:
     # --- verifying and importing blocks ---------------------------------------------------------
 
     async def _take_full(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> None:
-        self._fetcher.came(header.hash)
+        self._fetcher.arrived(header.hash)
         parent = self._chain.header(header.parent_hash)
         # verify the seal before the body, because an unknown peer can invent a body but not a seal
         if parent is not None and not await self._is_good(peer, header, parent):
@@ -321,12 +321,12 @@ class BlockGossip:
         if head.header.hash not in self._foreign and self._is_open:
             self._announce_own(head)
         for block in blocks:
-            self._fetcher.came(block.header.hash)
+            self._fetcher.arrived(block.header.hash)
             if block.header.hash in self._orphans and block.header.hash not in self._held:
                 self._continue(block.header)
         self._forget_old_orphans()
 
-    def came_by_sync(self, blocks: Collection[ChainBlock]) -> None:
+    def note_synchronised(self, blocks: Collection[ChainBlock]) -> None:
         """Record blocks that synchronisation is about to import. These blocks are not announced one by one."""
         self._foreign.update(block.header.hash for block in blocks)
 

@@ -108,7 +108,7 @@ class TransactionFetcher:
             return
         announcer.tracked.add(hash)
 
-    def came(self, hash: Hash32) -> None:
+    def arrived(self, hash: Hash32) -> None:
         """Stop tracking a transaction that arrived in full or in a block."""
         pending = self._pending.pop(hash, None)
         if pending is not None:

@@ -127,7 +127,7 @@ class TransactionGossip:
             return
         for block in event.added if isinstance(event, Reorged) else event.blocks:
             for transaction in block.body.transactions:
-                self._fetcher.came(transaction.hash)
+                self._fetcher.arrived(transaction.hash)
 
     def forget_known(self) -> None:
         """Forget which transactions were recently received, after synchronisation, so that peers can send
@@ -146,7 +146,7 @@ class TransactionGossip:
             self._pool,
             self._seen,
             self._lane,
-            self._fetcher.came,
+            self._fetcher.arrived,
             lambda: None if self._is_member(peer) else self._unknown_share,
         )
         if len(self._pool):

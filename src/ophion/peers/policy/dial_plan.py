@@ -97,7 +97,7 @@ class DialPlan:
         return any(target.enode.ip == ip for target in self._static.values())
 
     @property
-    def statics(self) -> tuple[Enode, ...]:
+    def static_nodes(self) -> tuple[Enode, ...]:
         """Static peers, each at its current address."""
         return tuple(target.enode for target in self._static.values())
 

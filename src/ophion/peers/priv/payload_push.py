@@ -74,7 +74,7 @@ class PayloadPush:
             return self._now() - at
         return 0.0
 
-    def lose(self) -> None:
+    def fail_all(self) -> None:
         """Fail all pushes with `EnclaveLinkLost` after the connection has closed."""
         self._is_over = True
         for pushes in self._waiting.values():

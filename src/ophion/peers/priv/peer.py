@@ -139,8 +139,8 @@ class PrivPeer:
         self._is_closed = True
         if self._watch is not None:
             self._watch.cancel()
-        self._enclave.directory.left(self)
-        self._pushes.lose()
+        self._enclave.directory.remove(self)
+        self._pushes.fail_all()
         for _, request in self._requests.values():
             if not request.done():
                 request.set_exception(EnclaveLinkLost())
@@ -163,7 +163,7 @@ class PrivPeer:
         else:
             for key in self._prover.check(messages.read_proofs(payload)):
                 self.keys |= {key}
-                self._enclave.directory.came(self, key)
+                self._enclave.directory.add(self, key)
 
     # --- pushes and requests of the peer -----------------------------------------------------------
 

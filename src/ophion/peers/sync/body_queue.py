@@ -72,7 +72,7 @@ class BodyQueue:
         self.held_bytes += size
         return slots
 
-    def came(self, slots: Sequence[Slot], bodies: Sequence[SizedBody]) -> None:
+    def received(self, slots: Sequence[Slot], bodies: Sequence[SizedBody]) -> None:
         """Store the received bodies. Blocks whose body is still missing go to the front of the request queue."""
         for slot, found in zip(slots, bodies, strict=False):
             self.held_bytes += found.size - slot.size

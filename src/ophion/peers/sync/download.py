@@ -237,7 +237,7 @@ class Download:
             return
         self._failures = 0
         try:
-            linked = self._plan.came(stretch, headers)
+            linked = self._plan.received(stretch, headers)
         except HeadersNotLinked as error:
             if peer is self._target or error.stretch.last_hash is None:
                 raise
@@ -298,15 +298,15 @@ class Download:
             with self._figures.timed("bodies"):
                 bodies = await self._helper_speed.run(peer, peer.bodies([slot.header for slot in slots]))
         except TimeoutError:
-            self._queue.came(slots, ())
+            self._queue.received(slots, ())
             return
         except RequestFailed:
-            self._queue.came(slots, ())
+            self._queue.received(slots, ())
             self._failed(peer)
             return
         finally:
             self._asked["bodies", peer] -= 1
-        self._queue.came(slots, bodies)
+        self._queue.received(slots, bodies)
         self._figures.processed["bodies", "added"] += len(bodies)
         if bodies:
             self._failures = 0

@@ -91,7 +91,7 @@ class HeaderPlan:
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 
-    def came(self, stretch: HeaderRange, headers: list[HashedHeader]) -> list[HashedHeader]:
+    def received(self, stretch: HeaderRange, headers: list[HashedHeader]) -> list[HashedHeader]:
         """Add the headers of a range. Returns the headers that extend the linked chain now, in order.
 
         Raises `HeadersNotLinked` when headers do not link to the previous headers or to the skeleton.

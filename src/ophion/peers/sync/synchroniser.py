@@ -345,7 +345,7 @@ class Synchroniser:
 
     def _begin(self, target: EthPeer, ancestor: HashedHeader, line: ProgressLog) -> Download:
         async def import_batch(blocks: list[ChainBlock]) -> ImportedBatch:
-            self._eth.blocks.came_by_sync(blocks)
+            self._eth.blocks.note_synchronised(blocks)
             batch = await self._importer.import_batch(blocks)
             if batch.count:
                 self._has_proof = True

@@ -94,7 +94,7 @@ class Batch:
         if not self._is_scheduled:
             self._is_scheduled = True
             if self._has_begun:
-                self._scheduler.line_up(self)
+                self._scheduler.enqueue(self)
             else:
                 self._scheduler.wait(self, 1.0)
 

@@ -50,8 +50,8 @@ from ophion.rpc.errors import (
     STOPS,
     UNAUTHORIZED,
     as_rpc_error,
+    clear_traceback,
     failure,
-    let_go,
 )
 from ophion.rpc.schema.registry import BoundMethod, Caller
 from ophion.rpc.transport.replies import (
@@ -325,7 +325,7 @@ class Dispatcher:
         if known is None:
             logger.error("rpc handler failed method=%s", name, exc_info=error)
             known = INTERNAL_ERROR()
-        let_go(error)
+        clear_traceback(error)
         if self._limits.wording is not ErrorWording.ORIGINAL:
             known = modern(error, known, name, geth_codes=self._limits.wording is ErrorWording.GETH)
         text = failure(id_text, known)

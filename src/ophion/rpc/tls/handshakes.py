@@ -82,7 +82,7 @@ class Handshakes:
         """Remove a handshake that has succeeded or failed."""
         self._pending.pop(handshake, None)
 
-    def line_up(self, handshake: _PendingHandshake) -> bool:
+    def enqueue(self, handshake: _PendingHandshake) -> bool:
         """Queue a handshake if the time slice is used up. Returns False if the handshake is not queued and may start
         now.
         """
@@ -174,7 +174,7 @@ class _PendingHandshake(asyncio.Protocol):
         if not may_begin(self._first) or len(self._first) > _MAX_HELLO_BYTES:
             self.drop(_NO_TLS)
         elif len(self._first) >= _MIN_HELLO_BYTES and not self._is_queued:
-            self._is_queued = self._handshakes.line_up(self)
+            self._is_queued = self._handshakes.enqueue(self)
             if self._is_queued:
                 self._transport.pause_reading()
             else:

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ophion.rpc.errors import INTERNAL_ERROR, as_rpc_error, failure, let_go
+from ophion.rpc.errors import INTERNAL_ERROR, as_rpc_error, clear_traceback, failure
 from ophion.rpc.transport.streaming import StreamedAnswer, collected
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ def whole(answer: StreamedAnswer, max_bytes: int | None = None) -> PendingReply[
                 pending.resolve(done.result())
             else:
                 pending.resolve(failure(answer.id_text, as_rpc_error(error) or INTERNAL_ERROR()))
-                let_go(error)
+                clear_traceback(error)
 
     task.add_done_callback(finish)
     return pending

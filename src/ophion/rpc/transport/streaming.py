@@ -1,10 +1,10 @@
 """Streaming: answers that are sent while they are produced.
 
-    Rust thread -> bounded channel -> TraceStream.next() in the trace lane -> Streamed -> transport, chunk by chunk
+    Rust thread -> bounded channel -> TraceStream.next() in the trace lane -> StreamedResult -> transport, in chunks
 
 A handler opens its stream with `opened`. A result that fits into the first piece is returned as plain `bytes`. A longer
 result is a `StreamedResult`: the dispatcher wraps it in an envelope (`StreamedAnswer`) and a transport sends it piece
-by piece (`AnswerWriter`). The pump reads the next piece when the socket has sent the previous one. So a slow client
+by piece (`AnswerWriter`). The writer reads the next piece when the socket has sent the previous one. So a slow client
 uses no extra memory, and the work stops when the client disconnects.
 
 An error before the first piece is an ordinary error response. A later error aborts the connection, because part of the

@@ -100,7 +100,7 @@ class Liar:
             return
         self._send(message)
 
-    def hear(self, message: BftMessage) -> None:
+    def observe(self, message: BftMessage) -> None:
         """React to a received message. The machine processes the message too."""
         if self._is_silent():
             return

@@ -87,9 +87,9 @@ class Driver:
             factory,
             network.limits,
             network.follows_others,
-            member.memory,
+            member.durable_votes,
             network.passes_over,
-            is_blank=member.memory is None,
+            is_blank=member.durable_votes is None,
         )
         member.dies_after = None
         self._world.note(f"{member.name} starts at height {member.height}")
@@ -168,7 +168,7 @@ class Driver:
         self._world.mail.relay(member, effect, self._world.validators_of(effect.message.height, member))
 
     def _remember(self, member: SimulatedMember, effect: StoreVotes) -> None:
-        member.memory = effect.memory
+        member.durable_votes = effect.durable_votes
 
     def _set_timer(self, member: SimulatedMember, effect: SetTimer) -> None:
         at = max(self._event_queue.now, effect.at - member.skew_s)

@@ -125,12 +125,16 @@ class Checker:
 
     def _check_remembered(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
         """Check that a vote is on disk before it is sent (consensus.md 2.10)."""
-        memory = member.memory
-        kept = memory is not None and memory.height == message.height and memory.round >= message.round
-        if kept and memory is not None and isinstance(message, Commit):
-            kept = memory.prepared is not None and memory.prepared.round >= message.round
-        if kept and memory is not None and isinstance(message, Prepare):
-            kept = memory.round > message.round or memory.vote == message.digest
+        durable_votes = member.durable_votes
+        kept = (
+            durable_votes is not None
+            and durable_votes.height == message.height
+            and durable_votes.round >= message.round
+        )
+        if kept and durable_votes is not None and isinstance(message, Commit):
+            kept = durable_votes.prepared is not None and durable_votes.prepared.round >= message.round
+        if kept and durable_votes is not None and isinstance(message, Prepare):
+            kept = durable_votes.round > message.round or durable_votes.vote == message.digest
         if not kept:
             self._broken(
                 now, "remembered before announced", f"{member.name} says {_place(message)} without memory of it"

@@ -83,7 +83,7 @@ class SimulatedNetwork:
         if member.machine is not None:
             return
         if not keeps_disk:
-            member.memory = None
+            member.durable_votes = None
             del member.chain[1:]
         self.driver.boot(member)
         for other in self.members:
@@ -165,7 +165,7 @@ class SimulatedNetwork:
             return  # drop the message, because a real node cannot decode it either (`MessageCodec.prepared_block`)
         self.driver.handle(member, MessageReceived(message, peer))
         if member.liar is not None:
-            member.liar.hear(message)
+            member.liar.observe(message)
 
 
 def _genesis(validators: int) -> FinalBlock:

@@ -83,11 +83,11 @@ class SimulatedMember:
         "address",
         "chain",
         "dies_after",
+        "durable_votes",
         "group",
         "index",
         "liar",
         "machine",
-        "memory",
         "proposals",
         "skew_s",
         "target",
@@ -100,7 +100,7 @@ class SimulatedMember:
         self.chain = [genesis]
         self.machine: BftStateMachine | None = None
         """The state machine; None while the node is down."""
-        self.memory: DurableVotes | None = None
+        self.durable_votes: DurableVotes | None = None
         """Votes stored on disk."""
         self.liar: Liar | None = None
         self.proposals = LocalProposals()

@@ -54,7 +54,7 @@ class Stage:
         validators: int = 4,
         timing: RoundTiming = TIMING,
         limits: MessageLimits = DEFAULT_LIMITS,
-        memory: DurableVotes | None = None,
+        durable_votes: DurableVotes | None = None,
         follows_others: bool = True,
         passes_over: bool = True,
         is_blank: bool = False,
@@ -64,7 +64,9 @@ class Stage:
         self.me = me
         self.timing = timing
         self.now = 0.0
-        self.machine = BftStateMachine(rules, self.hands[me], limits, follows_others, memory, passes_over, is_blank)
+        self.machine = BftStateMachine(
+            rules, self.hands[me], limits, follows_others, durable_votes, passes_over, is_blank
+        )
         self.effects: list[BftEffect] = []
         self.validator_set = ValidatorSet.of(1, self.addresses, ZERO_ADDRESS)
 

@@ -28,15 +28,19 @@ def prepared(protocol: BftProtocol) -> PreparedRound:
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_a_memory_survives_encoding(protocol: BftProtocol) -> None:
     proof = prepared(protocol)
-    for memory in (
+    for durable_votes in (
         DurableVotes(1),
         DurableVotes(9, 4),
         DurableVotes(1, 2, proof.digest),
         DurableVotes(1, 2, proof.digest, proof),
     ):
-        again = DurableVotes.decode(memory.encode(), protocol)
-        assert (again.height, again.round, again.vote) == (memory.height, memory.round, memory.vote)
-        assert (again.prepared is None) is (memory.prepared is None)
+        again = DurableVotes.decode(durable_votes.encode(), protocol)
+        assert (again.height, again.round, again.vote) == (
+            durable_votes.height,
+            durable_votes.round,
+            durable_votes.vote,
+        )
+        assert (again.prepared is None) is (durable_votes.prepared is None)
         if again.prepared is not None:
             assert again.prepared.block == proof.block
             assert again.prepared.proposal == proof.proposal

@@ -100,11 +100,11 @@ def test_a_vote_is_stored_before_it_is_sent(rules: ProtocolRules) -> None:
     stage.accept(proposal)
     kinds = [type(effect) for effect in stage.effects if isinstance(effect, StoreVotes | Multicast)]
     assert kinds == [StoreVotes, Multicast]
-    assert stage.done(StoreVotes)[0].memory.vote == proposal.block.digest
+    assert stage.done(StoreVotes)[0].durable_votes.vote == proposal.block.digest
     votes(stage, proposal, (1, 2) if rules is QBFT else (1,))
     kinds = [type(effect) for effect in stage.effects if isinstance(effect, StoreVotes | Multicast)]
     assert kinds == [StoreVotes, Multicast]
-    prepared = stage.done(StoreVotes)[0].memory.prepared
+    prepared = stage.done(StoreVotes)[0].durable_votes.prepared
     assert prepared is not None
     assert prepared.block == proposal.block
 
@@ -530,8 +530,8 @@ def test_a_restarted_validator_goes_on_after_the_round_it_voted_in(rules: Protoc
     proposal = stage.proposal()
     stage.accept(proposal)
     votes(stage, proposal, (1, 2) if rules is QBFT else (1,))
-    memory = stage.done(StoreVotes)[0].memory
-    again = Stage(rules, me=3, memory=memory)
+    durable_votes = stage.done(StoreVotes)[0].durable_votes
+    again = Stage(rules, me=3, durable_votes=durable_votes)
     again.start()
     (change,) = again.said(RoundChange)
     assert isinstance(change, RoundChange)
@@ -543,7 +543,7 @@ def test_a_restarted_validator_goes_on_after_the_round_it_voted_in(rules: Protoc
 
 @both
 def test_a_restarted_validator_repeats_the_request_it_had_made(rules: ProtocolRules) -> None:
-    stage = Stage(rules, me=3, memory=DurableVotes(1, 5))
+    stage = Stage(rules, me=3, durable_votes=DurableVotes(1, 5))
     stage.start()
     assert [message.round for message in stage.said(RoundChange)] == [5]
     assert stage.machine.height is not None
@@ -552,7 +552,7 @@ def test_a_restarted_validator_repeats_the_request_it_had_made(rules: ProtocolRu
 
 @both
 def test_memory_of_another_height_is_ignored(rules: ProtocolRules) -> None:
-    stage = Stage(rules, me=3, memory=DurableVotes(7, 5))
+    stage = Stage(rules, me=3, durable_votes=DurableVotes(7, 5))
     stage.start()
     assert not stage.said(RoundChange)
 

@@ -45,9 +45,9 @@ def test_it_joins_a_stuck_quorum_in_a_round_that_no_validator_has_reached() -> N
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 10) is None, "that was another height"
     waiting.message_received(stand_in_address(1), 8, 1)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 3) is None
-    memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 4)
-    assert memory is not None
-    assert (memory.height, memory.resume_round) == (8, 3)
+    durable_votes = waiting.joins(validator_set(), TIMING, CAME_BACK + 4)
+    assert durable_votes is not None
+    assert (durable_votes.height, durable_votes.resume_round) == (8, 3)
     waiting.message_received(stand_in_address(2), 8, 1)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 31) is None, "three of four can do without it"
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 32) is not None, "but for a liar among them"
@@ -71,15 +71,15 @@ def test_f_liars_do_not_lure_it_into_rounds_far_away() -> None:
     waiting.enter(validator_set(), head(), CAME_BACK)
     waiting.message_received(stand_in_address(0), 8, 2**31 - 1)
     waiting.message_received(stand_in_address(1), 8, 3)
-    memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 10)
-    assert memory is not None
-    assert memory.resume_round == 4
+    durable_votes = waiting.joins(validator_set(), TIMING, CAME_BACK + 10)
+    assert durable_votes is not None
+    assert durable_votes.resume_round == 4
 
 
 def test_if_all_validators_have_lost_their_votes_it_does_not_wait_for_ever() -> None:
     waiting = LostStateRecovery()
     waiting.enter(validator_set(), head(), CAME_BACK)
     assert waiting.joins(validator_set(), TIMING, CAME_BACK + 299) is None
-    memory = waiting.joins(validator_set(), TIMING, CAME_BACK + 300)
-    assert memory is not None
-    assert memory.resume_round == 1
+    durable_votes = waiting.joins(validator_set(), TIMING, CAME_BACK + 300)
+    assert durable_votes is not None
+    assert durable_votes.resume_round == 1

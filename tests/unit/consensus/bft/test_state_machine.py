@@ -198,7 +198,7 @@ def test_a_vote_before_a_stop_is_stored_before_it_is_repeated(rules: ProtocolRul
     kinds = [type(effect) for effect in stage.effects if isinstance(effect, (StoreVotes, Multicast))]
     assert kinds == [StoreVotes, Multicast]
     (remembered,) = stage.done(StoreVotes)
-    assert (remembered.memory.height, remembered.memory.round) == (1, 1)
+    assert (remembered.durable_votes.height, remembered.durable_votes.round) == (1, 1)
 
 
 # --- without durable votes ----------------------------------------------------------------------

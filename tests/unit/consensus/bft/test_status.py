@@ -158,7 +158,7 @@ def test_votes_of_an_earlier_run_that_a_peer_sends_back_are_no_second_node() -> 
     earlier.start_round_0()
     earlier.accept(earlier.proposal())
     (prepare,) = earlier.said(Prepare)
-    stage = Stage(IBFT2, me=3, memory=earlier.done(StoreVotes)[-1].memory)
+    stage = Stage(IBFT2, me=3, durable_votes=earlier.done(StoreVotes)[-1].durable_votes)
     stage.start()
     stage.hear(prepare, peer=1)
     assert not stage.machine.has_foreign_signature

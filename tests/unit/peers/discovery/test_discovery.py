@@ -485,7 +485,7 @@ def test_a_node_that_is_named_where_it_is_not_stays_in_the_table() -> None:
         elsewhere = Enode(friend.key.public_key, "127.0.0.7", 30_002, 30_002)
         for _ in range(6):
             walk = Lookup(b"\x01" * 64, node.key.public_key, [elsewhere])
-            [asked] = walk.questions()
+            [asked] = walk.next_nodes()
             await node.discovery._ask_on(walk, asked)
         assert node.known() == {friend.key.public_key}
         assert not node.discovery._failures

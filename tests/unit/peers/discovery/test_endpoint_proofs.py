@@ -20,7 +20,7 @@ def test_a_proof_belongs_to_a_node_and_an_address_and_lasts_twelve_hours() -> No
 
 def test_to_be_believed_is_another_matter() -> None:
     bonds = EndpointProofs()
-    bonds.hear(A, "10.0.0.1", 0.0)
+    bonds.note_our_proof(A, "10.0.0.1", 0.0)
     assert bonds.has_our_proof(A, "10.0.0.1", 1.0)
     assert bonds.proven(A, "10.0.0.1", 1.0) is None
 

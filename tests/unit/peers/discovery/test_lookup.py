@@ -13,12 +13,12 @@ def enode(number: int) -> Enode:
 
 def test_three_are_asked_at_a_time_and_the_nearest_first() -> None:
     walk = Lookup(TARGET, OWN, [enode(number) for number in range(1, 30)])
-    first = walk.questions()
+    first = walk.next_nodes()
     assert len(first) == AT_A_TIME
-    assert walk.questions() == []
+    assert walk.next_nodes() == []
     assert first == walk.nearest[:AT_A_TIME]
     walk.answered(first[0].node_id, [])
-    assert len(walk.questions()) == 1
+    assert len(walk.next_nodes()) == 1
     assert not walk.is_over
 
 
@@ -27,7 +27,7 @@ def test_it_ends_when_no_closer_node_is_left() -> None:
     walk = Lookup(TARGET, OWN, world[:1])
     asked = 0
     while not walk.is_over:
-        for one in walk.questions():
+        for one in walk.next_nodes():
             asked += 1
             start = int.from_bytes(one.node_id, "big")
             walk.answered(one.node_id, [world[(start * 7 + step) % 199] for step in range(16)])
@@ -39,7 +39,7 @@ def test_it_ends_when_no_closer_node_is_left() -> None:
 
 def test_who_does_not_answer_is_none_of_the_nearest() -> None:
     walk = Lookup(TARGET, OWN, [enode(1), enode(2)])
-    for one in walk.questions():
+    for one in walk.next_nodes():
         walk.failed(one.node_id)
     assert walk.is_over
     assert walk.nearest == []
@@ -56,7 +56,7 @@ def test_a_lookup_is_bounded() -> None:
     walk = Lookup(TARGET, OWN, [enode(1)])
     asked, named = 0, 1
     while not walk.is_over:
-        for one in walk.questions():
+        for one in walk.next_nodes():
             asked += 1
             if asked % 2:
                 # every second node responds and names the next sixteen nodes
@@ -66,4 +66,4 @@ def test_a_lookup_is_bounded() -> None:
             else:
                 walk.failed(one.node_id)
         assert asked <= MAX_ASKED
-    assert walk.questions() == []
+    assert walk.next_nodes() == []

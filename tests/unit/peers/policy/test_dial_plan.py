@@ -38,7 +38,7 @@ def test_static_peers_are_dialled_at_once() -> None:
     made = plan(one, two)
     assert due(made, 0.0) == [one, two]
     assert due(made, 0.0, {one.node_id}) == [two]
-    assert made.statics == (one, two)
+    assert made.static_nodes == (one, two)
 
 
 @pytest.mark.parametrize(

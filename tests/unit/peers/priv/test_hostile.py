@@ -116,7 +116,7 @@ def test_a_key_that_is_not_proven_is_sent_nothing(tmp_path: Path) -> None:
         await until(lambda: any(code == Code.CHALLENGE for code, _ in liar.recorded))
         near.send("priv", Code.PROOF, messages.encode_proofs([(b.key, bytes(32))]))
         await asyncio.sleep(0.02)
-        assert not a.enclave.directory.lines(b.key)
+        assert not a.enclave.directory.links(b.key)
         await part([meeting])
 
     asyncio.run(story())
@@ -131,7 +131,7 @@ def test_records_of_others_are_refused_and_the_session_goes_on(tmp_path: Path) -
     async def story() -> None:
         async with at_work(victim, evil):
             meetings = await met(victim, evil)
-            [line] = evil.enclave.directory.lines(victim.key)
+            [line] = evil.enclave.directory.links(victim.key)
             members = [victim.key, strange]
             _, record = unknown_ring.seal(b"text", strange, members, 2, legacy_id(members), SystemEntropy().token(80))
             [entry] = messages.read_payloads(rlp.encode([record]))
@@ -229,8 +229,8 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
         protocol = Confusing(evil.enclave, evil.node_key.public_key, SystemClock(), SystemEntropy())
         meeting = MemoryConnection(Host(evil.node_key, [protocol]), host)
         if is_asked_for_payloads:
-            await until(lambda: bool(victim.enclave.directory.lines(evil.key)))
-            [line] = victim.enclave.directory.lines(evil.key)
+            await until(lambda: bool(victim.enclave.directory.links(evil.key)))
+            [line] = victim.enclave.directory.links(evil.key)
             with pytest.raises(EnclaveLinkLost):
                 await line.fetch([RecordLabel(RecordKind.PAYLOAD, bytes(32))])
         await meeting.over()

@@ -143,7 +143,7 @@ def test_refused_payloads_are_requested_again(tmp_path: Path, monkeypatch: pytes
         async with at_work(a, b):
             meetings = await met(a, b)
             await until(lambda: len(b.late) == count)
-            [line] = b.enclave.directory.lines(a.key)
+            [line] = b.enclave.directory.links(a.key)
             await line.listing(b.key, 0)  # when this request is answered, all earlier requests are answered too
             await part(meetings)
 
@@ -186,11 +186,11 @@ def test_only_participants_learn_of_a_payload(tmp_path: Path) -> None:
             meetings = await met(a, b, c)
             key = await a.enclave.send(SECRET, a.key, [b.key])
             group = legacy_id([a.key, b.key])
-            [line] = c.enclave.directory.lines(a.key)
+            [line] = c.enclave.directory.links(a.key)
             assert await line.fetch([RecordLabel(RecordKind.PAYLOAD, key), RecordLabel(RecordKind.GROUP, group)]) == []
             assert (await line.listing(b.key, 0)).labels == []
             assert (await line.listing(c.key, 0)).labels == []
-            [line] = b.enclave.directory.lines(a.key)
+            [line] = b.enclave.directory.links(a.key)
             assert (
                 len(await line.fetch([RecordLabel(RecordKind.PAYLOAD, key), RecordLabel(RecordKind.GROUP, group)])) == 2
             )
@@ -210,7 +210,7 @@ def test_a_connection_that_ends_fails_what_is_under_way(tmp_path: Path) -> None:
             with pytest.raises(EnclaveError) as lost:
                 await sending
             assert lost.value.code in ("NodePushingToPeer", "NodeMissingPeerUrl")
-            assert not a.enclave.directory.lines(b.key)
+            assert not a.enclave.directory.links(b.key)
 
     asyncio.run(story())
 
@@ -270,7 +270,7 @@ def test_what_a_sender_keeps_from_a_member_comes_from_another_one(
             key, record = evil.enclave.keyring.seal(
                 b"text", evil.key, members, 3, legacy_id(members), SystemEntropy().token(80)
             )
-            [line] = evil.enclave.directory.lines(a.key)
+            [line] = evil.enclave.directory.links(a.key)
             assert await line.push(EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record)) is None
             await until(lambda: b.late == [key])
             await part(meetings)

@@ -41,7 +41,7 @@ def test_blocks_are_ready_in_order() -> None:
     assert [slot.header for slot in slots] == [FULL[1], FULL[3]]
     assert queue.next_request(below=1000) == []
     assert len(queue.take_ready(10, 1000)) == 1
-    queue.came(slots, [FOUND, FOUND])
+    queue.received(slots, [FOUND, FOUND])
     assert [block.header for block in queue.take_ready(10, 1000)] == [FULL[1], EMPTY[2], FULL[3]]
     assert (len(queue), queue.held_bytes) == (0, 0)
 
@@ -49,7 +49,7 @@ def test_blocks_are_ready_in_order() -> None:
 def test_a_batch_ends_with_its_transactions() -> None:
     queue = BodyQueue()
     queue.add(FULL[:10])
-    queue.came(queue.next_request(1000), [FOUND] * 10)
+    queue.received(queue.next_request(1000), [FOUND] * 10)
     assert [len(queue.take_ready(100, 4)) for _ in range(3)] == [4, 4, 2]
 
 
@@ -87,7 +87,7 @@ def test_blocks_are_ready_in_order_for_any_responses(seed: int) -> None:
             flying.append(queue.next_request(random.randint(queue.first_missing.number, 300)))
         if flying:
             slots = flying.pop(random.randrange(len(flying)))
-            queue.came(slots, [FOUND] * random.randint(0, len(slots)))
+            queue.received(slots, [FOUND] * random.randint(0, len(slots)))
         out += queue.take_ready(random.randint(1, 50), 1000)
     assert [block.header for block in out] == headers
     assert queue.held_bytes == 0

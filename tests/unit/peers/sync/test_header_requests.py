@@ -41,9 +41,9 @@ def test_headers_out_of_order_wait() -> None:
     plan = HeaderPlan(FIRST, 500)
     stretches = [plan.next_stretch(10_000) for _ in range(3)]
     first, second, third = (one for one in stretches if one is not None)
-    assert plan.came(third, headers(third)) == []
-    assert plan.came(second, headers(second)) == []
-    assert plan.came(first, headers(first)) == CHAIN[1:500]
+    assert plan.received(third, headers(third)) == []
+    assert plan.received(second, headers(second)) == []
+    assert plan.received(first, headers(first)) == CHAIN[1:500]
     assert plan.is_complete
 
 
@@ -51,7 +51,7 @@ def test_the_rest_of_a_short_answer_is_asked_for_again() -> None:
     plan = HeaderPlan(FIRST, 500)
     stretch = plan.next_stretch(10_000)
     assert stretch is not None
-    assert plan.came(stretch, headers(stretch)[:100]) == CHAIN[1:101]
+    assert plan.received(stretch, headers(stretch)[:100]) == CHAIN[1:101]
     assert plan.next_stretch(10_000) == HeaderRange(102, 92)
     assert plan.next_stretch(10_000) == HeaderRange(194, STRETCH)
 
@@ -71,7 +71,7 @@ def test_headers_of_another_chain_do_not_link() -> None:
     stretch = plan.next_stretch(10_000)
     assert stretch is not None
     with pytest.raises(HeadersNotLinked):
-        plan.came(stretch, headers(stretch, OTHER))
+        plan.received(stretch, headers(stretch, OTHER))
 
 
 def test_a_filling_must_lead_from_post_to_post() -> None:
@@ -85,16 +85,16 @@ def test_a_filling_must_lead_from_post_to_post() -> None:
     assert (first.last_hash, second.last_hash) == (CHAIN[192].hash, CHAIN[384].hash)
     assert plan.waits_for_posts
     with pytest.raises(HeadersNotLinked):
-        plan.came(second, headers(second, OTHER))
-    assert plan.came(first, headers(first)) == CHAIN[1:193]
-    assert plan.came(second, headers(second)) == CHAIN[193:385]
+        plan.received(second, headers(second, OTHER))
+    assert plan.received(first, headers(first)) == CHAIN[1:193]
+    assert plan.received(second, headers(second)) == CHAIN[193:385]
 
 
 def test_it_can_end_early() -> None:
     plan = HeaderPlan(FIRST, 500)
     stretch = plan.next_stretch(10_000)
     assert stretch is not None
-    plan.came(stretch, headers(stretch)[:50])
+    plan.received(stretch, headers(stretch)[:50])
     plan.end_here()
     assert plan.is_complete
     assert plan.next_stretch(10_000) is None
@@ -114,5 +114,5 @@ def test_the_chain_is_complete_for_any_order_and_losses(seed: int, goal: int) ->
         if random.random() < 0.3:
             plan.give_back(stretch)
         else:
-            out += plan.came(stretch, headers(stretch)[: random.randint(1, stretch.count)])
+            out += plan.received(stretch, headers(stretch)[: random.randint(1, stretch.count)])
     assert out == CHAIN[1:goal]

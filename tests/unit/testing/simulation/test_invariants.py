@@ -32,9 +32,9 @@ def checker() -> Checker:
     return Checker(RULES, MessageLimits(), 4, frozenset((3,)))
 
 
-def member(index: int, memory: DurableVotes | None = None) -> SimulatedMember:
+def member(index: int, durable_votes: DurableVotes | None = None) -> SimulatedMember:
     found = SimulatedMember(index, HANDS[index].address, GENESIS)
-    found.memory = memory
+    found.durable_votes = durable_votes
     return found
 
 
@@ -42,8 +42,8 @@ def rules_broken(checker: Checker) -> list[str]:
     return [violation.rule for violation in checker.violations]
 
 
-def say(checker: Checker, index: int, message: BftMessage, memory: DurableVotes | None) -> None:
-    checker.on_say(member(index, memory), message, 1.0)
+def say(checker: Checker, index: int, message: BftMessage, durable_votes: DurableVotes | None) -> None:
+    checker.on_say(member(index, durable_votes), message, 1.0)
 
 
 def test_two_blocks_at_one_height(checker: Checker) -> None:
@@ -86,8 +86,8 @@ def test_a_message_that_is_not_remembered(checker: Checker) -> None:
 def test_a_locked_block_that_is_replaced(checker: Checker) -> None:
     prepared = PreparedRound(0, BLOCK, (), None)
     for index in (0, 1):
-        memory = DurableVotes(1, 0, BLOCK.digest, prepared)
-        say(checker, index, HANDS[index].commit(1, 0, BLOCK.digest, BLOCK.digest), memory)
+        durable_votes = DurableVotes(1, 0, BLOCK.digest, prepared)
+        say(checker, index, HANDS[index].commit(1, 0, BLOCK.digest, BLOCK.digest), durable_votes)
     assert checker.violations == []
     later = HANDS[2].with_round(OTHER, 1)
     say(checker, 2, HANDS[2].prepare(1, 1, later.digest), DurableVotes(1, 1, later.digest))

@@ -42,7 +42,7 @@ def test_a_restart_without_disk_begins_at_genesis() -> None:
     found.crash(2)
     found.restart(2, keeps_disk=False)
     assert found.members[2].height == 0
-    assert found.members[2].memory is None
+    assert found.members[2].durable_votes is None
     assert found.run(found.now + 2.0, lambda: found.members[2].height > 3)
     assert found.checker.violations == []
 

@@ -1,6 +1,6 @@
 """Gzip compression of large answers, for clients that accept it.
 
-    parts of an answer, or a stream -> pieces -> gzip, in a lane of its own -> Pump -> chunks
+    parts of an answer, or a stream -> pieces -> gzip, in a lane of its own -> AnswerWriter -> chunks
 
 A piece is compressed when the socket has sent the previous piece. So memory holds the answer and one small piece. The
 event loop never compresses. A client waits at most for one piece of another client's answer.

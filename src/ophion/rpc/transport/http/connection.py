@@ -1,6 +1,6 @@
 """One HTTP/1.1 client connection.
 
-    bytes -> fast_path ---------------------------> application -> Answers -> bytes      heads sent before
+    bytes -> fast_path ---------------------------> application -> ResponseQueue -> bytes heads sent before
           -> fair scheduler -> RequestReader -------^                                    all other requests
 
 Input is parsed in pieces, for one time slice in each iteration of the event loop. Remaining input waits for the next
