@@ -27,7 +27,13 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[abuse.Stage]:
 ELSEWHERE = (
     {f"peers.{name}" for name in ("wrong_handshakes", "half_open", "large_frames", "connection_flood", "packet_flood")}
     | {f"{engine}.strangers" for engine in ("qbft", "ibft2", "clique")}
-    | {"peers.byzantine_ibft2", "peers.byzantine_qbft", "peers.eclipse", "peers.contract_rules", "peers.slow_sync_peers"}
+    | {
+        "peers.byzantine_ibft2",
+        "peers.byzantine_qbft",
+        "peers.eclipse",
+        "peers.contract_rules",
+        "peers.slow_sync_peers",
+    }
 )
 """Attacks whose short form is in test_hostile_peers.py, in tests/faults/test_byzantine_validators.py or in unit tests.
 Attacks on networks take minutes.

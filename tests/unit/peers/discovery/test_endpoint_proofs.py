@@ -31,3 +31,17 @@ def test_what_is_remembered_is_bounded() -> None:
         bonds.prove(Enode(number.to_bytes(64, "big"), "10.0.0.1", 1, 1), 0.0)
     assert len(bonds._proven) == 4096
     assert bonds.proven((9_999).to_bytes(64, "big"), "10.0.0.1", 1.0) is not None
+
+
+def test_many_nodes_at_one_address_do_not_evict_the_proofs_of_others() -> None:
+    bonds = EndpointProofs()
+    bonds.prove(NODE, 0.0)
+    bonds.note_our_proof(A, NODE.ip, 0.0)
+    for number in range(5_000):
+        bonds.prove(Enode(number.to_bytes(64, "big"), "10.0.0.2", 1, 1), 1.0)
+        bonds.note_our_proof(number.to_bytes(64, "big"), "10.0.0.2", 1.0)
+    assert bonds.proven(A, NODE.ip, 2.0) == NODE
+    assert bonds.has_our_proof(A, NODE.ip, 2.0)
+    for number in range(5_000):
+        bonds.note_our_proof(A, f"10.{number // 250}.1.{number % 250}", 3.0)
+    assert len(bonds._seen) == 4096
