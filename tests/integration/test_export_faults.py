@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.chainspec.config_compatibility import RULES_KEY
-from ophion.native.store import open_store
+from ophion.native.store import RULES_KEY, open_store
 from ophion.testing.node_process import MINING, NodeProcess
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from ophion.testing.wait_for import wait_for

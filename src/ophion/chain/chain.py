@@ -13,14 +13,14 @@ from ophion.chain.block_environment import chain_rules
 from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged, Rewound
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.header_cache import HeaderCache
-from ophion.chainspec.config_compatibility import RULES_KEY, check_rules, encode_rules, lasting_rules
+from ophion.chainspec.config_compatibility import check_rules, encode_rules, lasting_rules
 from ophion.chainspec.genesis import Genesis, check_stored
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine, Tip
 from ophion.errors import MissingStateError, StorageError
 from ophion.native.exceptions import MissingState, as_ophion_error, translated
 from ophion.native.executor import Execution, genesis_state
-from ophion.native.store import NewBlock, State, Store
+from ophion.native.store import RULES_KEY, NewBlock, State, Store
 from ophion.native.transactions import Body
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32

@@ -20,9 +20,6 @@ from ophion.errors import GenesisError
 from ophion.primitives.header import Header
 from ophion.primitives.types import Address
 
-RULES_KEY: Final = "rules"
-"""Database key under which the rules are stored."""
-
 _GLACIERS: Final = (Milestone.MUIR_GLACIER, Milestone.ARROW_GLACIER, Milestone.GRAY_GLACIER)
 _TRANSITIONS: Final = "transitions."
 _FREE_BASE_FEE: Final = "zeroBaseFee or fixedBaseFee"

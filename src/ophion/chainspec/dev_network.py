@@ -1,4 +1,4 @@
-"""The built-in development network, and the names of networks that this node does not join.
+"""The built-in development network.
 
 `--dev-fork=petersburg` gives the genesis of Pantheon 1.2, with the same hash: chain id 2018, ethash with fixed
 difficulty 100, three funded accounts. By default all forks to Osaka are active from the start, and the ten accounts of
@@ -20,13 +20,12 @@ from msgspec import Struct
 
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.chainspec.network_names import DEFAULT_DEV_FORK, DEV_FORKS, FORK_KEYS
 from ophion.chainspec.system_contracts import SYSTEM_CONTRACTS
 from ophion.errors import GenesisError
 from ophion.primitives.types import Address
 
-DEV_NETWORK: Final = "dev"
 DEV_CHAIN_ID: Final = 2018
-DEFAULT_DEV_FORK: Final = "osaka"
 CREATE2_DEPLOYER: Final = {
     "4e59b44847b379578588920ca78fbf26c0b4956c": {
         "balance": "0",
@@ -35,27 +34,6 @@ CREATE2_DEPLOYER: Final = {
     }
 }
 """Genesis entry of the CREATE2 deployer. Tools expect it at the same address on every chain."""
-
-PUBLIC_NETWORKS: Final = frozenset(
-    {
-        "mainnet",
-        "ropsten",
-        "rinkeby",
-        "goerli",
-        "kotti",
-        "mordor",
-        "classic",
-        "sepolia",
-        "holesky",
-        "hoodi",
-        "ephemery",
-        "lukso",
-        "linea_mainnet",
-        "linea_sepolia",
-        "future_eips",
-        "experimental_eips",
-    }
-)
 
 
 class DevAccount(Struct, frozen=True):
@@ -139,26 +117,6 @@ DEV_ACCOUNTS: Final = (*MNEMONIC_ACCOUNTS, *ORIGINAL_ACCOUNTS)
 
 _BASE_FEE: Final = 7
 
-# this table maps the value of --dev-fork to the configuration key of the latest fork at genesis
-_FORK_KEYS: Final = {
-    "frontier": None,
-    "homestead": "homesteadBlock",
-    "tangerine": "eip150Block",
-    "spurious": "eip158Block",
-    "byzantium": "byzantiumBlock",
-    "constantinople": "constantinopleBlock",
-    "petersburg": "constantinopleFixBlock",
-    "istanbul": "istanbulBlock",
-    "berlin": "berlinBlock",
-    "london": "londonBlock",
-    "shanghai": "shanghaiTime",
-    "cancun": "cancunTime",
-    "prague": "pragueTime",
-    "osaka": "osakaTime",
-}
-DEV_FORKS: Final = tuple(_FORK_KEYS)
-"""Names of forks that `--dev-fork` accepts."""
-
 
 def dev_accounts(fork: str = DEFAULT_DEV_FORK) -> tuple[DevAccount, ...]:
     """Return the funded accounts of the development network. Forks up to Petersburg have only the accounts of Pantheon
@@ -180,24 +138,11 @@ def dev_document(fork: str = DEFAULT_DEV_FORK) -> dict[str, Any]:
     return _document(fork.lower())
 
 
-def check_network(name: str) -> None:
-    """Raise `GenesisError` unless the network is built in."""
-    folded = name.lower()
-    if folded == DEV_NETWORK:
-        return
-    if folded in PUBLIC_NETWORKS:
-        raise GenesisError(
-            f"Network {name} is a public network, and this node is for private ones: use --network=dev or give a "
-            "--genesis-file."
-        )
-    raise GenesisError(f"Unknown network {name}: the built-in network is dev; others need a --genesis-file.")
-
-
 def _document(fork: str) -> dict[str, Any]:
-    if fork not in _FORK_KEYS:
+    if fork not in FORK_KEYS:
         raise GenesisError(f"Unknown fork {fork} for the dev network: one of {', '.join(DEV_FORKS)}.")
     config: dict[str, Any] = {"chainId": DEV_CHAIN_ID}
-    for name, key in _FORK_KEYS.items():
+    for name, key in FORK_KEYS.items():
         if key is not None:
             config[key] = 0
         if name == fork:

@@ -43,8 +43,9 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
         from ophion.data.rpc_reader import RpcReader
 
         return ChainTables(RpcReader(str(source)))
-    from ophion.chainspec.dev_network import DEFAULT_DEV_FORK, dev_genesis
+    from ophion.chainspec.dev_network import dev_genesis
     from ophion.chainspec.genesis import Genesis, parse_genesis
+    from ophion.chainspec.network_names import DEFAULT_DEV_FORK
     from ophion.data.database_reader import DatabaseReader
 
     def load() -> Genesis:

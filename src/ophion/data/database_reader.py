@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ophion.chainspec.config_compatibility import RULES_KEY
-from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.data.arrow import arrow_schema, record_batch
 from ophion.data.dataset_types import Column, Dataset, Source
 from ophion.data.selection import Rows
 from ophion.data.table_reader import BlockRef, Finality, Table, TableRead
 from ophion.errors import CommandError, StorageError
 from ophion.native.exceptions import translated
+from ophion.native.store import RULES_KEY
 from ophion.native.tables import ReplayStop, TableData, block_ranges, replay_tables, scan_table
 from ophion.node.datadir import DataDirectory
 
@@ -28,8 +27,6 @@ _TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000}
 _HEADERS_PER_RANGE: Final = 2_000
 CLIQUE_DEPTH: Final = 64
 """Number of later blocks that --follow waits for before it exports a block, on a network without finality."""
-
-_FINAL_ENGINES: Final = {EngineKind.IBFT2.value, EngineKind.IBFT.value, EngineKind.QBFT.value}
 
 
 class DatabaseReader:
@@ -74,7 +71,10 @@ class DatabaseReader:
 
     def finality(self) -> Finality:
         """Return the rule that decides when a block of this network is final."""
-        if self._engine in _FINAL_ENGINES:
+        # lazy import: only --follow needs this module
+        from ophion.chainspec.consensus_parameters import EngineKind
+
+        if self._engine in {EngineKind.IBFT2.value, EngineKind.IBFT.value, EngineKind.QBFT.value}:
             return Finality(0, f"{self._engine} finalises every block")
         return Finality(CLIQUE_DEPTH, f"{self._engine} has no finality; {CLIQUE_DEPTH} blocks are waited for")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from ophion._native import AccountBatch, NewBlock, Pruning, State, StateDifference, StateDownload, Store
 from ophion.native.exceptions import translated
 
 __all__ = [
+    "RULES_KEY",
     "AccountBatch",
     "NewBlock",
     "Pruning",
@@ -17,6 +19,9 @@ __all__ = [
     "Store",
     "open_store",
 ]
+
+RULES_KEY: Final = "rules"
+"""Key of the rules of the network in `Store.meta` (`chainspec/config_compatibility.py`)."""
 
 
 def open_store(path: Path, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from ophion.chainspec.dev_network import DEFAULT_DEV_FORK
+from ophion.chainspec.network_names import DEFAULT_DEV_FORK
 from ophion.dev.fork.remote_state import Fork
 from ophion.dev.fork.response_cache import find_point
 from ophion.dev.fork.settings import ForkSettings

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from ophion.chainspec.dev_network import CREATE2_DEPLOYER, DEFAULT_DEV_FORK, dev_document
+from ophion.chainspec.dev_network import CREATE2_DEPLOYER, dev_document
 from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.chainspec.network_names import DEFAULT_DEV_FORK
 from ophion.node.core_config import CoreConfig
 from ophion.runtime.clock import SystemClock
 

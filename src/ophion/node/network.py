@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ophion.chainspec.dev_network import (
-    DEFAULT_DEV_FORK,
-    DEV_FORKS,
-    DEV_NETWORK,
-    DevAccount,
-    check_network,
-    dev_accounts,
-    dev_genesis,
-)
-from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.chainspec.network_names import DEFAULT_DEV_FORK, DEV_FORKS, DEV_NETWORK, check_network
 from ophion.errors import GenesisError
 from ophion.runtime.operator_files import content_of
 from ophion.runtime.options import Options, at_least, option
+
+if TYPE_CHECKING:
+    from ophion.chainspec.dev_network import DevAccount
+    from ophion.chainspec.genesis import Genesis
 
 _MAX_GENESIS_BYTES = 1024 * 1024 * 1024
 """Maximum size of a genesis file in bytes. This size suffices for some million accounts with storage."""
@@ -103,6 +99,9 @@ class NetworkConfig(Options):
     @property
     def accounts(self) -> tuple[DevAccount, ...]:
         """Return the funded accounts with published private keys. Only the development network has such accounts."""
+        # lazy import: a command that reads no genesis starts faster
+        from ophion.chainspec.dev_network import dev_accounts
+
         return dev_accounts(self.dev_fork or DEFAULT_DEV_FORK) if self.name == DEV_NETWORK else ()
 
     @property
@@ -114,6 +113,10 @@ class NetworkConfig(Options):
 
 def load_genesis(config: NetworkConfig) -> Genesis:
     """Load the genesis that the options choose. A `GenesisError` names the file and the problem."""
+    # lazy import: a command that reads no genesis starts faster
+    from ophion.chainspec.dev_network import dev_genesis
+    from ophion.chainspec.genesis import parse_genesis
+
     if config.genesis_file is None:
         return dev_genesis(config.dev_fork or DEFAULT_DEV_FORK, config.dev_overrides)
     try:

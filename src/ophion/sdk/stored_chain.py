@@ -10,8 +10,9 @@ from weakref import finalize
 
 from ophion.chain.block_environment import chain_rules
 from ophion.chain.chain import Chain as StoredChain
-from ophion.chainspec.dev_network import DEV_FORKS, MNEMONIC_ACCOUNTS, dev_genesis
+from ophion.chainspec.dev_network import MNEMONIC_ACCOUNTS, dev_genesis
 from ophion.chainspec.genesis import Genesis
+from ophion.chainspec.network_names import DEV_FORKS
 from ophion.dev.engine import DevEngine
 from ophion.errors import GenesisError
 from ophion.native.store import Store

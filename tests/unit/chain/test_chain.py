@@ -9,12 +9,11 @@ import pytest
 
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged
-from ophion.chainspec.config_compatibility import RULES_KEY
 from ophion.chainspec.dev_network import dev_genesis
 from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import GenesisError
-from ophion.native.store import open_store
+from ophion.native.store import RULES_KEY, open_store
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.chain.workshop import workshop
 

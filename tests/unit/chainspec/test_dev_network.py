@@ -1,4 +1,4 @@
-"""Tests the built-in development network, and refused network names."""
+"""Tests the built-in development network."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from msgspec.structs import replace
 from ophion.chain.chain import Chain
 from ophion.chainspec.dev_network import (
     DEV_ACCOUNTS,
-    DEV_FORKS,
     MNEMONIC,
     MNEMONIC_ACCOUNTS,
-    PUBLIC_NETWORKS,
-    check_network,
     dev_accounts,
     dev_genesis,
 )
 from ophion.chainspec.forks import Milestone
+from ophion.chainspec.network_names import DEV_FORKS
 from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.header_rules import next_base_fee
 from ophion.errors import GenesisError
@@ -78,17 +76,3 @@ def test_ten_accounts_are_those_of_the_mnemonic() -> None:
     for position, account in enumerate(MNEMONIC_ACCOUNTS):
         derived = Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{position}")
         assert bytes(derived.key) == account.private_key
-
-
-@pytest.mark.parametrize("name", sorted(PUBLIC_NETWORKS))
-def test_public_networks_are_refused_in_one_line(name: str) -> None:
-    with pytest.raises(GenesisError, match=f"^Network {name} is a public network") as caught:
-        check_network(name)
-    assert "\n" not in str(caught.value)
-
-
-def test_dev_is_found_by_name_and_others_are_unknown() -> None:
-    check_network("DEV")
-    assert dev_genesis("london").spec.fork_at(0, 0).milestone is Milestone.LONDON
-    with pytest.raises(GenesisError, match="Unknown network moonnet"):
-        check_network("moonnet")

@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.chain.chain import genesis_header
-from ophion.chainspec.config_compatibility import RULES_KEY, check_rules, lasting_rules
+from ophion.chainspec.config_compatibility import check_rules, lasting_rules
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, check_stored
 from ophion.chainspec.spec import ChainSpec
@@ -28,7 +28,7 @@ from ophion.consensus.engine import Engine
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CheckpointError, OphionError
 from ophion.native.exceptions import NativeError, translated
-from ophion.native.store import Store, open_store
+from ophion.native.store import RULES_KEY, Store, open_store
 from ophion.node.checkpoint.header_chain import HASH_OPTION, OnProgress, StoredHeaders, verify_headers
 from ophion.node.checkpoint.removal import remove_rest
 from ophion.primitives.header import Header
