@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ophion.gateway.backends import BackendNetwork, BackendNode, Kind, ServiceAddress
+from ophion.gateway.backends import BackendNetwork, BackendNode, ServiceAddress, ServiceKind
 from ophion.testing.node_process import COMMAND, NodeProcess, environment, processor_s
 from ophion.testing.ports import free_ports
 
@@ -82,8 +82,8 @@ def main() -> None:
         many = "--rpc-ws-max-active-connections=8192"
         with NodeProcess(folder / "data", *options, many, command=("dev",)) as node:
             places = {
-                Kind.JSON_RPC: ServiceAddress("127.0.0.1", node.ports["json-rpc"]),
-                Kind.WEBSOCKET: ServiceAddress("127.0.0.1", node.ports["ws-rpc"]),
+                ServiceKind.JSON_RPC: ServiceAddress("127.0.0.1", node.ports["json-rpc"]),
+                ServiceKind.WEBSOCKET: ServiceAddress("127.0.0.1", node.ports["ws-rpc"]),
             }
             BackendNetwork("bench", None, (BackendNode("node", "rpc", places),)).write(folder / "site.json")
             (port,) = free_ports(1)

@@ -77,7 +77,7 @@ class HeaderSnapshots(Generic[S]):
     def _found(self, header: HashedHeader, chain: HeaderReader) -> S | None:
         state = self._known.get(header.hash)
         if state is None:
-            # ask `_fresh` before reading a checkpoint, because a new genesis file may replace the signers at this block
+            # call `_fresh` before reading a checkpoint: a changed genesis file may set other signers at this block
             state = self._fresh(header, chain)
         if state is None and header.number % CHECKPOINT_DISTANCE == 0:
             record = chain.checkpoint(header.hash)

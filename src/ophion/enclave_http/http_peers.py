@@ -75,7 +75,7 @@ class HttpEnclaveLink:
         self._tasks: set[asyncio.Task[None]] = set()
         self._request_id = 0
 
-    # --- Line ------------------------------------------------------------------------------------
+    # --- EnclaveLink -----------------------------------------------------------------------------
 
     def push(self, entry: EnclaveRecord) -> Push:
         """Push a payload or group. Several of them may share one request."""

@@ -104,7 +104,7 @@ class TesseraLink:
         self._may_hold = may_hold
         self._pushes: dict[asyncio.Future[str | None], asyncio.Task[None]] = {}
 
-    # --- Line ------------------------------------------------------------------------------------
+    # --- EnclaveLink -----------------------------------------------------------------------------
 
     def push(self, entry: EnclaveRecord) -> asyncio.Future[str | None]:
         """Push a payload or group to the keys of this Tessera. Each recipient gets only its own box of a payload."""

@@ -51,7 +51,7 @@ class ResponseBuffer:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             else:
-                # free the slot of a request that got its slot and was cancelled in the same iteration of the event loop
+                # the request got its slot and was cancelled in the same iteration of the event loop: free the slot
                 self.leave(None)
             raise
 

@@ -107,7 +107,7 @@ def bft_eras(engine: BftEngine) -> list[ProtocolRange]:
 
 
 def validator_overrides(spec: ChainSpec, engine: BftEngine) -> dict[int, tuple[Address, ...]]:
-    """Return the validators that transitions name, by the first block that they produce."""
+    """Return the validators that transitions set, by the number of the first block with these validators."""
     found = {}
     for era in bft_eras(engine):
         for transition in era.parameters.transitions:

@@ -65,9 +65,9 @@ impl EmptyRun {
         Ok(records)
     }
 
-    /// Execute `count` blocks from `first` on, and make `first` the header of the block after them. Returns the state
-    /// after these blocks. Returns None if the requests of a block differ from the header; the records added by this
-    /// call are then incomplete.
+    /// Execute `count` blocks, of which `first` is the first header. Afterwards `first` is the header of the next
+    /// block. Returns the state after these blocks. Returns None if the requests of a block differ from the header;
+    /// then the records of this call are incomplete.
     fn execute_run(
         &mut self,
         count: usize,

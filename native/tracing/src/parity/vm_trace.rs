@@ -385,7 +385,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the topmost frame is the callee, unless the callee has no code; then it is the current frame
+            // the topmost frame is that of the callee; if the callee has no code, the topmost frame is the current one
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);

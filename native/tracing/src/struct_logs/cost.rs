@@ -14,8 +14,8 @@ use revm::primitives::hardfork::SpecId;
 
 /// Free gas for the callee of a call that transfers value.
 pub const CALL_STIPEND: u64 = 2300;
-/// With more gas than this, no access to an account or slot runs out of gas. (A write in a static call fails with any
-/// gas.)
+/// Maximum gas that one access to an account or a slot can cost. With more gas left, such an access cannot run out of
+/// gas. A write in a static call fails in any case.
 const MAX_ACCESS_GAS: u64 = 60_000;
 
 pub struct Costs {

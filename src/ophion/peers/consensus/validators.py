@@ -163,7 +163,7 @@ class Validators:
         """Return the connections of a validator in the current protocol variant."""
         return self._connections.get((self._driver.protocol_name, address), [])
 
-    # --- Gossip (called by the driver) ----------------------------------------------------------
+    # --- ValidatorGossip (called by the driver) -------------------------------------------------
 
     def multicast(self, message: BftMessage, validators: Collection[Address]) -> None:
         for address in validators:

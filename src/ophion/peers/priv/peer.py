@@ -85,7 +85,7 @@ class PrivPeer:
         self._watch: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    # --- Line (called by the enclave) ------------------------------------------------------------
+    # --- EnclaveLink (called by the enclave) --------------------------------------------------------
 
     def push(self, entry: EnclaveRecord) -> Push:
         """Queue a payload or group for the peer. Several of them are sent in one message."""
