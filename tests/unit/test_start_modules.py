@@ -66,6 +66,11 @@ def test_export(tmp_path: Path) -> None:
     assert "ophion.data.export" in modules
 
 
+def test_storage_commands() -> None:
+    modules = imported("import sys, ophion.cli.storage; print(*sys.modules)")
+    check(modules, 38, {"asyncio", "_ssl", "ophion.node.config", "ophion.peers", "ophion.chain.", "ophion.chainspec"})
+
+
 def test_version() -> None:
     modules = imported("import sys; from ophion.__main__ import main; main(); print(*sys.modules)", "--version")
     check(modules, 33, {"asyncio", "logging", "platform.", "orjson", "ophion.node.config", "ophion.chainspec"})

@@ -23,7 +23,6 @@ from typing import BinaryIO, Final
 
 from msgspec import Struct
 
-from ophion.enclave.store_writer import damaged_payloads
 from ophion.errors import StorageError
 from ophion.native.exceptions import NativeError, translated
 from ophion.native.store import Store, open_store
@@ -137,6 +136,9 @@ def _copy(store: Store, folder: Path, bytes_a_second: int, checks: bool, on_prog
 def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
     """Check chain, states and private payloads; return at most `most` lines that describe damage."""
     found = store.check(most, lambda done, total: on_progress(CopyStep.CHECKING, done, total))
+    # lazy import: this module loads the event loop, which other storage commands do not need
+    from ophion.enclave.store_writer import damaged_payloads
+
     for key in damaged_payloads(store, most - len(found)):
         found.append(
             f"private payload 0x{key.hex()}: what is stored is not what was sealed; `ophion privacy rebuild` forgets"
