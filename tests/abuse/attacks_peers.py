@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Callable
 
 from ophion.native import wire
-from tests.abuse import attacks_messages, hostile_peers, peer_target
+from tests.abuse import attacks_messages, attacks_reconnects, hostile_peers, peer_target
 from tests.abuse.raw_peer import dialled, is_closed, new_key
 from tests.abuse.target import Target, Unanswered, expect
 
@@ -72,6 +72,7 @@ ATTACKS = tuple(
             hostile_peers.large_frames,
             hostile_peers.connection_flood,
             hostile_peers.packet_flood,
+            *attacks_reconnects.ATTACKS,
             attacks_messages.peer_messages,
         ),
     )

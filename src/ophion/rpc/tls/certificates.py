@@ -44,6 +44,8 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         raise ConfigError(f"Client certificates need a trust store: {store} is missing.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # a client could otherwise repeat the handshake of TLS 1.2 on one connection, past the limit on pending handshakes
+    context.options |= ssl.OP_NO_RENEGOTIATION
     _load_key(context, settings.keystore_file, settings.password_file)
     if settings.asks_clients and settings.truststore_file is not None:
         context.verify_mode = ssl.CERT_REQUIRED

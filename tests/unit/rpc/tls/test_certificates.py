@@ -102,6 +102,11 @@ def test_old_versions_are_not_spoken(tmp_path: Path) -> None:
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
+def test_clients_cannot_repeat_the_handshake(tmp_path: Path) -> None:
+    context = server_context(TlsSettings(OPTION, pem_file(tmp_path / "node.pem", *identity("node"))))
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+
+
 def test_mistakes_are_named(tmp_path: Path) -> None:
     store = pem_file(tmp_path / "node.pem", *identity("node"))
     empty, wrong = tmp_path / "empty", tmp_path / "wrong"
