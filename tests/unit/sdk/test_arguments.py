@@ -19,7 +19,7 @@ from ophion.testing.invariants import check_invariants
 from tests.unit.sdk.contracts import TOKEN
 
 NUMBERS = ["5", -1, 2**256, 1.5, 1e18, b"\1", [], {}, True]
-ADDRESSES = [5, "xyz", "0x12", b"\1", [], object(), "0x" + "zz" * 20, 1.5, True]
+ADDRESSES = [5, "xyz", "0x12", b"\1", [], object, "0x" + "zz" * 20, 1.5, True]
 
 Use = Callable[[Any, Any], object]
 
