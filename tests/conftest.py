@@ -6,6 +6,7 @@ Public test data is in `../shared`, outside of the repository. `shared_path` fin
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -35,6 +36,14 @@ def pytest_runtest_setup() -> None:
     process.
     """
     sys.setrecursionlimit(RECURSION_LIMIT)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the collected tests from garbage collection. With all tests, a full collection takes 0.2 s otherwise, and
+    hundreds of tests start one to close a database.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:

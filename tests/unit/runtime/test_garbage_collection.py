@@ -24,6 +24,8 @@ def as_before() -> Iterator[None]:
     yield
     gc.set_threshold(*thresholds)
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # exempt the collected tests again, as tests/conftest.py does
 
 
 def cycle() -> weakref.ref[Link]:
