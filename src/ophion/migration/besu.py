@@ -94,7 +94,9 @@ class BesuSource:
             if block_hash is not None and header is not None:
                 heads.append(SourceHead(Header.decode(header).number, block_hash))
         if not heads:
-            raise CommandError(f"The database in {path} has no head: Besu has not stored a chain there.")
+            raise CommandError(
+                f"The database in {path} has no head: Besu has not stored a chain there, or the database is damaged."
+            )
         return max(heads, key=lambda head: head.number)
 
 

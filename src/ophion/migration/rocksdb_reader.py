@@ -14,6 +14,7 @@ from ophion.migration.source_lock import SourceLock
 
 _OWN_FILES: Final = ("LOCK", "LOG", "rocksdict-config.json")
 _MAX_OPEN_FILES: Final = 256
+_ADVICE: Final = "Check the permissions of its files, or copy the directory again while its node is stopped."
 
 
 class RocksDatabase:
@@ -30,6 +31,7 @@ class RocksDatabase:
         package = optional_package("rocksdict", f"Reading the database of {client}")
         self._lock = SourceLock(path / "LOCK", client)
         self._links = links
+        self._path = path
         self._database: Any = None
         try:
             _link_files(path.resolve(), links)
@@ -48,7 +50,8 @@ class RocksDatabase:
             self.close()
             if isinstance(error, CommandError):
                 raise
-            raise CommandError(f"Unable to open the RocksDB database {path}: {error}") from error
+            why = _in_one_line(error).replace(str(links), str(path))
+            raise CommandError(f"Unable to open the RocksDB database {path}: {why}. {_ADVICE}") from error
 
     @property
     def families(self) -> frozenset[str]:
@@ -67,7 +70,8 @@ class RocksDatabase:
         try:
             values: list[bytes | None] = found.get(list(keys))
         except Exception as error:
-            raise CommandError(f"The RocksDB database is damaged: {error}") from error
+            why = _in_one_line(error).replace(str(self._links), str(self._path))
+            raise CommandError(f"The RocksDB database {self._path} is damaged: {why}. {_ADVICE}") from error
         return values
 
     def close(self) -> None:
@@ -78,6 +82,10 @@ class RocksDatabase:
             self._database = None
         shutil.rmtree(self._links, ignore_errors=True)
         self._lock.close()
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _link_files(path: Path, links: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -122,6 +123,19 @@ def test_a_damaged_database_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "besu" / "database" / "CURRENT").write_text("MANIFEST-999999\n")
     with pytest.raises(CommandError, match="Unable to open the RocksDB database"):
         BesuSource(tmp_path / "besu", tmp_path / "links")
+
+
+def test_the_error_about_a_truncated_file_is_one_line_that_names_the_file(tmp_path: Path) -> None:
+    write_besu_database(tmp_path / "besu", CHAINS / "besu-clique")
+    for file in (tmp_path / "besu" / "database").glob("*.sst"):
+        os.truncate(file, file.stat().st_size // 2)
+    with pytest.raises(CommandError) as caught:
+        BesuSource(tmp_path / "besu", tmp_path / "links")
+    text = str(caught.value)
+    assert "\n" not in text
+    assert f"{tmp_path / 'besu' / 'database'}/" in text
+    assert str(tmp_path / "links") not in text
+    assert text.endswith("copy the directory again while its node is stopped.")
 
 
 def test_a_database_without_a_chain_is_named(tmp_path: Path) -> None:
