@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from ophion.node.config import NodeConfig
 
 _BESU = "besu"
+_BESU_VARIABLES = {
+    "OPHION_BESU_CONVENTIONS": "true",
+    "OPHION_PERMISSIONS_ACCOUNTS_CONTRACT_AT_ADMISSION": "true",
+}
+"""Options that the word besu, or a link of this name, sets."""
 EXIT_FAILURE = 1
 EXIT_INTERNAL = 70
 EXIT_INTERRUPTED = 130
@@ -98,7 +103,7 @@ def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
     is_besu = tokens[:1] == [_BESU]  # after the word besu, the rest is a whole command line of Besu
     arguments, settings = _read(tokens, environ)
     if is_besu:
-        environ = {"OPHION_BESU_CONVENTIONS": "true", **environ}
+        environ = {**_BESU_VARIABLES, **environ}
     if arguments.asks("help"):
         return _help(arguments, settings)
     if arguments.asks("version"):

@@ -184,6 +184,7 @@ def _import(source: BlockSource, chain: Chain) -> tuple[MigrationResult, float]:
     )
     progress = Progress("Blocks", head.number, line_s=_LINE_EVERY_S)
     work = ChainMigration(source, core, clock, _shown(progress))
+    work.check_genesis()
     try:
         done = work.run()
     except KeyboardInterrupt:

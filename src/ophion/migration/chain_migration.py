@@ -56,7 +56,7 @@ class ChainMigration:
 
         Raises `CommandError` if the source has another chain or another head, and the errors of the import.
         """
-        self._check_genesis()
+        self.check_genesis()
         first = self._first_missing(self._source.head())
         blocks = transactions = 0
         while True:
@@ -88,7 +88,8 @@ class ChainMigration:
     def _numbered(self, start: int, last: int) -> Iterator[tuple[int, bytes]]:
         return zip(range(start, last + 1), self._source.blocks(start, last), strict=False)
 
-    def _check_genesis(self) -> None:
+    def check_genesis(self) -> None:
+        """Raise `CommandError` if the source belongs to another network. `run` checks this too."""
         found, own = self._source.hash_at(0), self._core.chain.genesis.hash
         if found is not None and found != own:
             raise CommandError(

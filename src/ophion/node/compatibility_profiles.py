@@ -79,6 +79,10 @@ COMPAT_TABLE: Final[Mapping[str, Mapping[CompatibilityProfile, str]]] = {
         CompatibilityProfile.BESU_26: _ETHER,
         CompatibilityProfile.GETH_1_13: _ETHER,
     },
+    "permissions-accounts-contract-at-admission": {
+        CompatibilityProfile.BESU_21: "true",
+        CompatibilityProfile.BESU_26: "true",
+    },
     "rpc-max-logs-range": {CompatibilityProfile.BESU_26: "5000"},
 }
 """Options, each with its value by profile. If a profile has no value, Ophion's default applies."""

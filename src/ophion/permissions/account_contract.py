@@ -14,7 +14,7 @@ from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.set_code_authorities import authorities
 from ophion.primitives.header import HashedHeader
-from ophion.primitives.types import Address
+from ophion.primitives.types import Address, Hash32
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,8 @@ class AccountContract:
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.verdicts = DecisionCounts()
         self._calls = ContractCalls(chain, contract)
+        self._chain = chain
+        self._too_expensive_at: Hash32 | None = None
         self._has_noted_absence = False
 
     @property
@@ -61,6 +63,21 @@ class AccountContract:
             self.verdicts.note(refusal)
             if refusal is not None:
                 yield position, refusal.about(f"account 0x{account.hex()} {why}")
+
+    def refusal_at_head(self, transaction: Transaction) -> str | None:
+        """Explain why the next block may not contain a transaction of a client. Called on the event loop.
+
+        A call that uses up its gas or its time refuses nothing, and the contract is not called again before the next
+        block: block building decides.
+        """
+        head = self._chain.head
+        if self._too_expensive_at == head.hash:
+            return None
+        for _, refusal in self._refusals(head, self._chain.state(head.header), (transaction,)):
+            if not refusal.is_expensive:
+                return refusal.text
+            self._too_expensive_at = head.hash
+        return None
 
     def refusal(
         self,

@@ -62,6 +62,12 @@ class PermissionConfig(Options):
         metavar="ADDRESS",
         help="Address of the contract that lists permitted accounts.",
     )
+    accounts_contract_at_admission: bool = option(
+        "--permissions-accounts-contract-at-admission",
+        default=False,
+        help="Call the contract for each transaction that a client sends, and refuse it at once, as Besu 21.10 and"
+        " newer does; otherwise block building drops it. `ophion besu` sets it.",
+    )
 
     @property
     def is_used(self) -> bool:

@@ -57,6 +57,7 @@ class Permissions:
         self._fixed = tuple(fixed)
         self.node_rules = NodeRules(own_id, nodes, frozenset(enode.node_id for enode in bootnodes))
         self.account_contract: AccountContract | None = None
+        self._asks_at_admission = False
         self._turn = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
@@ -110,6 +111,7 @@ class Permissions:
             from ophion.permissions.account_contract import AccountContract
 
             self.account_contract = AccountContract(chain, config.accounts_contract)
+            self._asks_at_admission = config.accounts_contract_at_admission
         if config.nodes_contract_enabled and config.nodes_contract is not None:
             from ophion.permissions.node_contract import NodeContract
 
@@ -182,6 +184,12 @@ class Permissions:
         between nodes.
         """
         return None if self.account_contract is None else self.account_contract.check
+
+    @property
+    def local_refusal(self) -> Callable[[Transaction], str | None] | None:
+        """Return the check of the account contract for each transaction of a client, if it is called at admission."""
+        contract = self.account_contract
+        return contract.refusal_at_head if contract is not None and self._asks_at_admission else None
 
     # --- lists ------------------------------------------------------------------------------------------
 

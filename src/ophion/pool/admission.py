@@ -299,9 +299,13 @@ def nonce_is_new(request: AdmissionRequest, account: Account) -> PoolRejected | 
 
 
 def sender_is_permitted(request: AdmissionRequest, account: Account) -> PoolRejected | None:
-    refusal = account[2]
-    if refusal is not None:
-        return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=refusal)
+    return not_authorized(account[2])
+
+
+def not_authorized(reason: str | None) -> PoolRejected | None:
+    """Return the error for a sender who may not send for this reason; None without a reason."""
+    if reason is not None:
+        return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=reason)
     return None
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from ophion.chain.gas_price import FeeFloor
 from ophion.errors import PoolRejected
 from ophion.native.transactions import Transaction
-from ophion.pool.admission import Account, AdmissionContext, AdmissionRequest, PoolHead, judge
+from ophion.pool.admission import Account, AdmissionContext, AdmissionRequest, PoolHead, judge, not_authorized
 from ophion.pool.events import Admission, Admitted, Origin, Rejected
 from ophion.pool.fast_path import admit_plain
 from ophion.pool.options import PoolConfig
@@ -37,6 +37,7 @@ class Admitter:
         head: PoolHead,
         refusal_of: Callable[[Address], str | None],
         queue: Queue,
+        local_refusal: Callable[[Transaction], str | None] | None = None,
     ) -> None:
         self.queue = queue
         self.context = AdmissionContext.at(head, floor, config.fee_cap, config.needs_chain_id)
@@ -45,6 +46,7 @@ class Admitter:
         self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}
         """Number of transactions received again while they were in the pool, for metrics."""
         self.refusal_of = refusal_of
+        self._local_refusal = local_refusal
         self._config = config
         self._floor = floor
 
@@ -61,14 +63,17 @@ class Admitter:
 
     def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: AdmissionBatch) -> Admission:
         """Check a transaction and put it into the queue. The caller announces the batch afterwards."""
-        admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
-        if admitted is not None:
-            return admitted
+        if not is_local or self._local_refusal is None:
+            admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
+            if admitted is not None:
+                return admitted
         request = AdmissionRequest.of(transaction, self.context.head.fork, is_local)
         if request.hash in self.queue.by_hash:
             self.duplicates[Origin.LOCAL if is_local else Origin.REMOTE] += 1
             return Rejected(PoolRejected("known", "Known transaction"), request.hash)
         refusal = judge(request, self.context, self.account)
+        if refusal is None and is_local and self._local_refusal is not None:
+            refusal = not_authorized(self._local_refusal(transaction))
         if refusal is not None:
             return Rejected(refusal, request.hash)
         item = self._pooled(request, added_at)

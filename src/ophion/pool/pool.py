@@ -52,9 +52,10 @@ class TxPool:
         head: PoolHead,
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: TransactionJournal | None = None,
+        local_refusal: Callable[[Transaction], str | None] | None = None,
     ) -> None:
         """Create the pool. `refusal_of` returns why an account may not send, or None. Callers call `forget_accounts`
-        when the results of `refusal_of` change.
+        when the results of `refusal_of` change. `local_refusal` decides about each local transaction.
         """
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
@@ -69,7 +70,7 @@ class TxPool:
         self._lanes = lanes
         self._clock = clock
         self._queue = Queue(config.max_size, config.max_bytes)
-        self._admitter = Admitter(config, floor, head, refusal_of, self._queue)
+        self._admitter = Admitter(config, floor, head, refusal_of, self._queue, local_refusal)
         self.duplicates = self._admitter.duplicates
         self._local = None if journal is None else LocalTransactions(journal, self._queue)
         self._blobs = BlobStore()

@@ -10,7 +10,7 @@ import pytest
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.runtime.logs import LogLevel
-from ophion.runtime.options import load, problems_of, read_file, specs_of, warnings_of
+from ophion.runtime.options import load, problems_of, read_environment, read_file, specs_of, warnings_of
 from tests.unit.node.command_line import loaded
 
 ADDRESS = "0xfe3b557e8fb62b89f4916b721be55ceb828dbd73"
@@ -220,6 +220,14 @@ def test_an_option_whose_main_switch_is_off_earns_a_warning() -> None:
         " line."
     ]
     assert warnings_of(loaded("--rpc-http-port=9", "--rpc-http-enabled")) == []
+
+
+def test_the_variables_of_an_image_of_besu_earn_no_warning() -> None:
+    """Besu's image sets the hosts of all services."""
+    specs = specs_of(NodeConfig)
+    for prefix, count in (("BESU_", 0), ("PANTHEON_", 0), ("OPHION_", 1)):
+        environ = {prefix + "RPC_WS_HOST": "0.0.0.0"}
+        assert len(warnings_of(load(NodeConfig, read_environment(environ, specs)))) == count, prefix
 
 
 def test_authentication_of_nothing_earns_a_warning() -> None:

@@ -13,13 +13,14 @@ from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
 from ophion.chain.importer import ImportOutcome
-from ophion.chainspec.genesis import Genesis
+from ophion.chainspec.genesis import Genesis, GenesisAccount
 from ophion.errors import InvalidBlock
 from ophion.native.crypto import keccak256
 from ophion.native.transactions import Body
 from ophion.node.config import NodeConfig
 from ophion.permissions.contract_genesis import ACCOUNT_INGRESS, ACCOUNT_RULES, RULES
 from ophion.permissions.options import PermissionConfig
+from ophion.pool.events import Admitted, Origin, Rejected
 from ophion.primitives import rlp
 from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
 from ophion.testing.permissioned_network import calldata, permissioned_genesis
@@ -32,6 +33,7 @@ from ophion.testing.signing import (
 )
 
 ADMIN, LISTED, OTHER = DEV_KEYS
+SLOW = bytes(18) + b"\x51\x0e"
 FORKS = ["petersburg", "osaka"]
 
 
@@ -85,6 +87,37 @@ def test_pool_admission_does_not_evaluate_it_but_block_building_does(tmp_path: P
         assert core.pool.transactions() == [], "failing transactions leave the pool"
 
     play(tmp_path, story, network=genesis(fork))
+
+
+def test_at_admission_it_refuses_transactions_of_clients_if_it_is_told_to(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        for raw in (legacy_transaction(OTHER, 0), fee_transaction(OTHER, 0), authorised_by_other()):
+            (answer,) = await core.pool.add([raw], Origin.LOCAL)
+            assert isinstance(answer, Rejected)
+            assert str(answer.error) == "Sender account not authorized to send transactions"
+            assert "says no" in str(answer.error.detail)
+        await core.mine(legacy_transaction(LISTED, 0), change(0, calldata("addAccount(address)", OTHER.address)))
+        await core.mine(legacy_transaction(OTHER, 0))
+        assert senders(core) == [OTHER.address]
+        # transactions of peers wait in the pool for their permission
+        (answer,) = await core.pool.add([legacy_transaction(OTHER, 1)], Origin.REMOTE)
+        assert isinstance(answer, Admitted)
+
+    play(tmp_path, story, ruled(accounts_contract_at_admission=True))
+
+
+def test_a_contract_that_takes_too_long_refuses_nothing_at_admission(tmp_path: Path) -> None:
+    network = genesis()
+    loop = GenesisAccount(SLOW, 0, 0, bytes.fromhex("5b600056"), ())  # JUMPDEST, jump back
+    network = replace(network, accounts=(*network.accounts, loop))
+
+    async def story(core: TestCore) -> None:
+        await core.send(legacy_transaction(OTHER, 0), legacy_transaction(OTHER, 1))
+        contract = core.core.permissions.account_contract
+        assert contract is not None
+        assert contract.asked == 1, "the second transaction does not call it again"
+
+    play(tmp_path, story, ruled(SLOW, accounts_contract_at_admission=True), network)
 
 
 @pytest.mark.parametrize("fork", FORKS)

@@ -97,7 +97,7 @@ def warnings_of(loaded: LoadedConfig[Any]) -> list[str]:
         if spec.declaration.needs is None:
             continue
         given = loaded.given.get(spec.name)
-        if given is None or given.source is OptionSource.PROFILE:
+        if given is None or given.source is OptionSource.PROFILE or given.is_default_of_image:
             continue
         main, wanted = spec.declaration.needs
         if _value(loaded.config, by_flag[main]) not in (wanted if isinstance(wanted, tuple) else (wanted,)):

@@ -42,6 +42,13 @@ class OptionTexts(Struct, frozen=True):
     source: OptionSource
     label: str
 
+    @property
+    def is_default_of_image(self) -> bool:
+        """Whether a variable under the name of Besu or Pantheon gives the value. Their container images set the hosts
+        of all services, also of those that are off.
+        """
+        return self.source is OptionSource.ENVIRONMENT and f"'{PREFIXES[0]}" not in self.label
+
     def value(self) -> Any:
         """Return the typed value. A `ValueError` names the option and the source."""
         try:
