@@ -22,10 +22,24 @@ _LATER = (
     "platform",
     "textwrap",
     "tokenize",
+    "urllib.parse",
 )
 """Modules that load at their first use. The command starts faster, because it does not need these modules to start."""
 
-_KNOWN = {"inspect": INSPECTIONS, "platform": {"system": lambda: os.uname().sysname}}
+
+def _quote_from_bytes(text: bytes, safe: str = "/") -> str:
+    """Quote a path for a URL. `pathlib` reads this function at import and calls it only for `Path.as_uri`."""
+    import urllib.parse
+
+    urllib.parse.urlsplit  # noqa: B018 - loads the module, which replaces this function
+    return urllib.parse.quote_from_bytes(text, safe)
+
+
+_KNOWN = {
+    "inspect": INSPECTIONS,
+    "platform": {"system": lambda: os.uname().sysname},
+    "urllib.parse": {"quote_from_bytes": _quote_from_bytes},
+}
 """Attributes that other modules read while the command starts. `uuid` reads the name of the system."""
 
 

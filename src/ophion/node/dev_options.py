@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import urllib.parse
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ophion import __version__
 from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
@@ -256,7 +256,7 @@ class DevConfig(Options):
 
 def _is_http_url(text: str) -> bool:
     try:
-        parts = urlsplit(text)
+        parts = urllib.parse.urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ophion.peers.policy.addresses import Subnet, read_subnet
 from ophion.primitives.enode import Enode, EnodeError, is_host_name, socket_ip
@@ -23,7 +23,7 @@ def read_checkpoint(text: str) -> str:
     if "://" not in text:
         return text
     try:
-        parts = urlsplit(text)
+        parts = urllib.parse.urlsplit(text)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_address = False

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from typing import Final
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -40,7 +40,7 @@ def read_vote_store(text: str) -> VoteStoreAddress:
     members, _, prefix = rest.partition("/")
     urls = tuple(f"{scheme}://{member}" for member in members.split(","))
     for url in urls:
-        parts = urlsplit(url)
+        parts = urllib.parse.urlsplit(url)
         if not parts.hostname or parts.port is None or parts.username is not None:
             raise ValueError(f"'{text}' is not a vote store: {_FORM}")
     return VoteStoreAddress(urls, prefix.strip("/") or DEFAULT_PREFIX)

@@ -79,6 +79,9 @@ class _Later(ModuleType):
     """A module that loads itself at the first access to a missing attribute."""
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__path__" and self.__spec__ is not None and self.__spec__.submodule_search_locations is None:
+            # `from module import name` asks for the path of a package, even if the name is known
+            raise AttributeError(name)
         with _LOCK:
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):

@@ -111,6 +111,20 @@ def test_threads_that_use_it_at_the_same_time_find_all_of_it(put_off: Path) -> N
     assert found == [(2, 1)] * 8
 
 
+def test_a_known_attribute_is_imported_by_name_and_loads_nothing(
+    put_off: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (put_off / "slow_known.py").write_text("loaded.append(__name__)\nvalue, other = 7, 8\n")
+    loaded: list[str] = []
+    monkeypatch.setattr(builtins, "loaded", loaded, raising=False)
+    load_later(["slow_known"], {"slow_known": {"value": 3}})
+    names: dict[str, object] = {}
+    exec("from slow_known import value", names)
+    assert (names["value"], loaded) == (3, [])
+    exec("from slow_known import other, value", names)
+    assert (names["other"], names["value"], loaded) == (8, 7, ["slow_known"])
+
+
 def test_a_lazy_module_is_complete_at_first_use() -> None:
     code = (
         "import sys; from ophion.__main__ import _KNOWN, _LATER; from ophion.runtime.lazy_imports import load_later;"
@@ -119,7 +133,8 @@ def test_a_lazy_module_is_complete_at_first_use() -> None:
         "import asyncio, msgspec; print(msgspec.json.decode(b'[1]'), hasattr(asyncio.sslproto, 'SSLProtocol'));"
         "import ipaddress, locale, textwrap, tokenize;"
         "print(ipaddress.ip_address('::1'), textwrap.dedent('  x'), locale.LC_ALL >= 0, tokenize.COMMENT > 0);"
-        "print(msgspec.inspect.type_info(int))"
+        "print(msgspec.inspect.type_info(int));"
+        "from pathlib import Path; print(Path('/a b').as_uri(), Path('/c d').as_uri())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False, env=environment()
@@ -127,3 +142,4 @@ def test_a_lazy_module_is_complete_at_first_use() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:3] == ["True", "[1] True", "::1 x True True"]
     assert "IntType" in done.stdout.splitlines()[3]
+    assert done.stdout.splitlines()[4] == "file:///a%20b file:///c%20d"

@@ -10,10 +10,10 @@ import enum
 import ipaddress
 import types
 import typing
+import urllib.parse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -110,7 +110,7 @@ def is_loopback(host: str) -> bool:
 def is_url(text: str, *schemes: str) -> bool:
     """Whether the text is a URL with a host and one of these schemes."""
     try:
-        parts = urlsplit(text)
+        parts = urllib.parse.urlsplit(text)
         return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
     except ValueError:  # the URL may have an invalid port or an open bracket
         return False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import parse_qs
 
 from msgspec import Struct
 
@@ -65,7 +65,7 @@ class Request(Struct):
 
     def fields(self) -> dict[str, list[str]]:
         """Return the fields of the query. Raises `ValueError` if there are too many fields."""
-        return parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        return urllib.parse.parse_qs(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
 
 
 class Response(Struct, frozen=True):
