@@ -24,7 +24,7 @@ from ophion.data.table_reader import TableReader
 from ophion.data.writers import FileFormat
 from ophion.errors import CommandError, ConfigError
 from ophion.node.datadir import DataConfig
-from ophion.node.network import NetworkConfig, load_genesis
+from ophion.node.network import NetworkConfig, is_default_genesis, load_genesis
 from ophion.runtime.garbage_collection import settle_down
 from ophion.runtime.options import Options, at_least, option
 
@@ -139,7 +139,9 @@ def _reader(options: ExportOptions, session: CommandSession) -> TableReader:
     from ophion.data.database_reader import DatabaseReader
 
     network = session.part(NetworkConfig)
-    return DatabaseReader(session.part(DataConfig).data_path, lambda: load_genesis(network))
+    return DatabaseReader(
+        session.part(DataConfig).data_path, lambda: load_genesis(network), is_default_genesis(network)
+    )
 
 
 def _run(options: ExportOptions, session: CommandSession, file_format: FileFormat) -> int:

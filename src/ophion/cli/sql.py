@@ -15,7 +15,7 @@ from ophion.data.optional_packages import require
 from ophion.data.sql import connect, run_queries
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.node.datadir import DataConfig
-from ophion.node.network import NetworkConfig, load_genesis
+from ophion.node.network import NetworkConfig, is_default_genesis, load_genesis
 from ophion.runtime.options import Options, at_least, option
 
 
@@ -77,7 +77,8 @@ def _chain(options: SqlOptions, session: CommandSession) -> ChainTables:
     from ophion.data.database_reader import DatabaseReader
 
     network = session.part(NetworkConfig)
-    return ChainTables(DatabaseReader(session.part(DataConfig).data_path, lambda: load_genesis(network)))
+    path = session.part(DataConfig).data_path
+    return ChainTables(DatabaseReader(path, lambda: load_genesis(network), is_default_genesis(network)))
 
 
 def _shell(connection: Any, options: SqlOptions, failures: list[OphionError]) -> int:

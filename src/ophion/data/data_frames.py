@@ -56,7 +56,7 @@ def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> Chai
         except OSError as error:
             raise CommandError(f"Unable to read the genesis file {genesis}: {error.strerror}") from error
 
-    return ChainTables(DatabaseReader(Path(source), load))
+    return ChainTables(DatabaseReader(Path(source), load, genesis is None))
 
 
 def event_topic(event: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import finalize
 
 import orjson
 
@@ -32,11 +33,15 @@ CLIQUE_DEPTH: Final = 64
 class DatabaseReader:
     """A `TableReader` over LMDB. Reads see only committed blocks and never delay the node."""
 
-    def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None) -> None:
-        """Open the database. `genesis` returns the genesis file; it is called only for datasets that execute blocks."""
+    def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None, is_default: bool = False) -> None:
+        """Open the database. `genesis` returns the genesis file; it is called only for datasets that execute blocks.
+        `is_default` means that no file was given.
+        """
         self._directory = DataDirectory.beside_a_node(data_path)
+        finalize(self, self._directory.close)
         self._store = self._directory.store(read_only=True)
         self._genesis = genesis
+        self._is_default = is_default
         self._chain: ExecutableChain | None = None
         self._stop = ReplayStop()
         with translated():
@@ -152,7 +157,7 @@ class DatabaseReader:
 
             if self._genesis is None:
                 raise CommandError(f"The dataset {dataset} needs the genesis file of the network.")
-            self._chain = ExecutableChain(self._store, self._genesis(), dataset)
+            self._chain = ExecutableChain(self._store, self._genesis(), dataset, self._is_default)
         return self._chain
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
@@ -30,6 +31,9 @@ from ophion.node.node_key_file import (
 )
 from ophion.node.storage_options import StorageConfig
 from ophion.runtime.options import Options, option
+
+if TYPE_CHECKING:
+    from ophion.node.shared_store import SharedStore
 
 LAYOUT_VERSION = 1
 
@@ -106,6 +110,7 @@ class DataDirectory:
         self.path = path
         self._lock = lock
         self._store: Store | None = None
+        self._shared: SharedStore | None = None
 
     @classmethod
     def open(cls, path: Path, holds_program: bool = False) -> DataDirectory:
@@ -160,7 +165,9 @@ class DataDirectory:
         return load_key(path, config.validator_private_key_password_file, VALIDATOR_PASSWORD_OPTION)
 
     def store(self, options: StorageConfig | None = None, *, read_only: bool = False) -> Store:
-        """Return the database. The first call opens it; `close` of the directory closes it."""
+        """Return the database. The first call opens it; `close` of the directory closes it. All readers in this process
+        share one object.
+        """
         if self._store is None:
             with _explained(self.path):
                 if not read_only:
@@ -168,16 +175,32 @@ class DataDirectory:
                     forget_compaction(self.database)
                 _check_layout(self.database, write=not read_only)
             durable = options is None or options.durable
-            self._store = open_store(self.database, create=not read_only, read_only=read_only, durable=durable)
+            if read_only:
+                # lazy import: the start of a node does not need this module
+                from ophion.node.shared_store import SharedStore
+
+                with _explained(self.path):
+                    self._shared = SharedStore.open(self.database)
+                self._store = self._shared.store
+            else:
+                try:
+                    self._store = open_store(self.database, durable=durable)
+                except StorageError as error:
+                    from ophion.node.shared_store import opened_again
+
+                    self._store = opened_again(error, self.database, durable=durable)
             if options is not None:
                 self._store.set_state_cache(options.state_cache)
         return self._store
 
     def close_store(self) -> None:
         """Close the database; the directory stays open."""
-        if self._store is not None:
+        if self._shared is not None:
+            self._shared.release()
+            self._shared = None
+        elif self._store is not None:
             self._store.close()
-            self._store = None
+        self._store = None
 
     def close(self) -> None:
         """Close the database, then release the lock."""

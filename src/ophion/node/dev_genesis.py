@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 
-from ophion.chainspec.dev_network import CREATE2_DEPLOYER, dev_document
+from ophion.chainspec.dev_network import CREATE2_DEPLOYER, dev_document, dev_genesis
 from ophion.chainspec.genesis import Genesis, parse_genesis
-from ophion.chainspec.network_names import DEFAULT_DEV_FORK
+from ophion.chainspec.network_names import DEFAULT_DEV_FORK, DEV_FORKS
+from ophion.errors import StorageError
+from ophion.native.store import Store
 from ophion.node.core_config import CoreConfig
+from ophion.node.dev_options import DevConfig, DevPreset
+from ophion.node.network import NetworkConfig
+from ophion.primitives.header import Header
 from ophion.runtime.clock import SystemClock
 
 _CHAIN_ID = 31337
@@ -52,6 +58,24 @@ def preset_genesis(config: CoreConfig) -> Genesis:
         document["baseFeePerGas"] = hex(_BASE_FEE)
     document.update(extraData="0x", difficulty="0x1", nonce="0x0")
     return _parsed(document, config)
+
+
+def possible_dev_geneses(
+    store: Store, config: Callable[[NetworkConfig, DevConfig], CoreConfig]
+) -> Iterator[tuple[Genesis, bool]]:
+    """Yield the genesis of each development network that may have created a database, newest forks first, and whether
+    the network has no proof of work. `config` returns the options of a node from their parts.
+    """
+    stored = store.canonical_hash(0)
+    raw = None if stored is None else store.header(stored)
+    if raw is None:
+        raise StorageError("The database is empty.")
+    timestamp = Header.decode(raw).timestamp
+    for fork in reversed(DEV_FORKS):
+        for preset in (DevPreset.ANVIL, DevPreset.HARDHAT):
+            dev = DevConfig(preset=preset, timestamp=timestamp)
+            yield preset_genesis(config(NetworkConfig(network="dev", dev_fork=fork), dev)), True
+        yield dev_genesis(fork), False
 
 
 def _parsed(document: dict[str, object], config: CoreConfig) -> Genesis:

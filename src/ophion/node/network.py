@@ -111,6 +111,11 @@ class NetworkConfig(Options):
         return (*chain_id, *self.overrides)
 
 
+def is_default_genesis(config: NetworkConfig) -> bool:
+    """Return whether no option chooses the genesis."""
+    return config.genesis_file is None and config.dev_fork is None and not config.dev_overrides
+
+
 def load_genesis(config: NetworkConfig) -> Genesis:
     """Load the genesis that the options choose. A `GenesisError` names the file and the problem."""
     # lazy import: a command that reads no genesis starts faster

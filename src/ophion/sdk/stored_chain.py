@@ -10,17 +10,13 @@ from weakref import finalize
 
 from ophion.chain.block_environment import chain_rules
 from ophion.chain.chain import Chain as StoredChain
-from ophion.chainspec.dev_network import MNEMONIC_ACCOUNTS, dev_genesis
+from ophion.chainspec.dev_network import MNEMONIC_ACCOUNTS
 from ophion.chainspec.genesis import Genesis
-from ophion.chainspec.network_names import DEV_FORKS
 from ophion.dev.engine import DevEngine
 from ophion.errors import GenesisError
 from ophion.native.store import Store
 from ophion.node.datadir import DataDirectory
-from ophion.node.dev_genesis import preset_genesis
-from ophion.node.dev_options import DevConfig, DevPreset
-from ophion.node.network import NetworkConfig
-from ophion.primitives.header import Header
+from ophion.node.dev_genesis import possible_dev_geneses
 from ophion.sdk.branch import Branch
 from ophion.sdk.chain_config import ChainConfig
 from ophion.sdk.embedded_chain import own_genesis
@@ -47,6 +43,10 @@ def stored_branch(path: Path, genesis: Mapping[str, Any] | str | os.PathLike[str
     return branch
 
 
+def _dev_geneses(store: Store) -> Iterator[tuple[Genesis, bool]]:
+    return possible_dev_geneses(store, lambda network, dev: ChainConfig(network=network, dev=dev))
+
+
 def _opened(store: Store, candidates: Any) -> tuple[StoredChain, bool]:
     for genesis, is_merged in candidates:
         try:
@@ -57,17 +57,3 @@ def _opened(store: Store, candidates: Any) -> tuple[StoredChain, bool]:
         chain.rules, chain.is_relaxed = chain_rules(chain.spec, is_relaxed=True), True
         return chain, is_merged
     raise ChainError("The database has another genesis. Give that of its node with genesis=...")
-
-
-def _dev_geneses(store: Store) -> Iterator[tuple[Genesis, bool]]:
-    """Yield the genesis of each development network that may have created the database, newest forks first."""
-    stored = store.canonical_hash(0)
-    raw = None if stored is None else store.header(stored)
-    if raw is None:
-        raise ChainError("The database is empty.")
-    timestamp = Header.decode(raw).timestamp
-    for fork in reversed(DEV_FORKS):
-        for preset in (DevPreset.ANVIL, DevPreset.HARDHAT):
-            dev = DevConfig(preset=preset, timestamp=timestamp)
-            yield preset_genesis(ChainConfig(network=NetworkConfig(network="dev", dev_fork=fork), dev=dev)), True
-        yield dev_genesis(fork), False

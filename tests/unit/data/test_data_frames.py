@@ -61,6 +61,20 @@ def test_a_chain_that_cannot_be_opened_is_one_error(data_path: Path, tmp_path: P
         list(chain.traces().batches())
 
 
+@pytest.mark.parametrize("options", [{}, {"hardfork": "london"}, {"timestamp": 1_800_000_000}], ids=str)
+def test_a_chain_of_python_needs_no_genesis_file(tmp_path: Path, options: dict[str, Any]) -> None:
+    pytest.importorskip("pyarrow", reason="the extra ophion[data] is not installed")
+    with Chain(tmp_path / "data", **options) as made:
+        made.accounts[0].transfer(made.accounts[1], 5)
+        traced = [one["action"] for one in made.rpc("trace_block", "0x1") if one["type"] == "call"]
+    with open_chain(tmp_path / "data") as chain:
+        rows = chain.traces(hex=True).to_arrow().to_pylist()
+    calls = [one for one in rows if one["action_type"] == "call"]
+    assert [(one["action_from"], one["action_gas"]) for one in calls] == [
+        (one["from"], int(one["gas"], 16)) for one in traced
+    ]
+
+
 def test_an_unknown_dataset_names_the_known_ones(data_path: Path) -> None:
     with open_chain(data_path) as chain:
         with pytest.raises(

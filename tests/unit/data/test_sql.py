@@ -39,7 +39,7 @@ def test_only_conjunctions_narrow_a_scan(condition: str, dataset: str, expected:
 
 def test_a_scan_that_fails_is_one_error_without_a_traceback(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
-    with Chain(tmp_path / "data") as made:
+    with Chain(tmp_path / "data", chain_id=77) as made:
         made.mine()
     failures: list[OphionError] = []
     with open_chain(tmp_path / "data") as chain:
