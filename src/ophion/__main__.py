@@ -11,14 +11,17 @@ from ophion.runtime.lazy_imports import left_out, load_later
 
 _LATER = (
     "asyncio.sslproto",
+    "copy",
     "getpass",
     "gzip",
     "hashlib",
     "inspect",
     "ipaddress",
+    "linecache",
     "locale",
     "msgspec.inspect",
     "msgspec.json",
+    "ntpath",
     "platform",
     "textwrap",
     "tokenize",
