@@ -4,6 +4,7 @@
 pub mod blocks;
 pub mod logs;
 pub mod state_diffs;
+mod stored_transaction;
 pub mod traces;
 pub mod transactions;
 

@@ -1,11 +1,11 @@
 //! Dataset `transactions`: one row per transaction, with the fields of its receipt.
 
-use alloy_consensus::transaction::Transaction as _;
-use alloy_primitives::{B256, TxKind};
+use alloy_primitives::B256;
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::receipts::{ReceiptHead, visit_heads};
 use ophion_storage::store::{Snapshot, decode_header};
 
+use super::stored_transaction::StoredTransactions;
 use crate::tables::column::Kind::{Binary, Bool, Fixed, U32, U64};
 use crate::tables::filter::Filter;
 use crate::tables::table::{Spec, Table, wide};
@@ -51,53 +51,52 @@ fn price(value: u128) -> Option<u64> {
 
 pub fn append(table: &mut Table, snapshot: &Snapshot, hash: &B256, filter: &Filter, chain_id: u64) -> Result<()> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
-    let body = snapshot.body(hash)?.ok_or_else(missing)?;
-    if body.txs.is_empty() {
+    let (known, body) = snapshot.stored_body(hash)?.ok_or_else(missing)?;
+    if known.is_empty() {
         return Ok(());
     }
     let (number, _, rlp) = snapshot.header(hash)?.ok_or_else(missing)?;
     let header = decode_header(rlp)?;
-    let mut heads: Vec<ReceiptHead<'_>> = Vec::with_capacity(body.txs.len());
+    let mut heads: Vec<ReceiptHead<'_>> = Vec::with_capacity(known.len());
     visit_heads(snapshot.receipts_record(hash)?.ok_or_else(missing)?, |head| heads.push(head))?;
-    if heads.len() != body.txs.len() {
+    if heads.len() != known.len() {
         return Err(missing());
     }
     let mut gas_before = 0;
-    for (index, ((tx, known), head)) in body.txs.iter().zip(body.known()?).zip(&heads).enumerate() {
+    let mut transactions = StoredTransactions::of(body)?;
+    for (index, (known, head)) in known.iter().zip(&heads).enumerate() {
+        let tx = transactions.next()?.ok_or_else(missing)?;
         let gas_used = head.cumulative_gas.saturating_sub(gas_before);
         gas_before = head.cumulative_gas;
-        let envelope = &tx.envelope;
-        if !filter.selects_parties(Some(known.sender), envelope.to()) {
+        if !filter.selects_parties(Some(known.sender), tx.to) {
             continue;
         }
-        let input = envelope.input();
-        let zeros = input.iter().filter(|byte| **byte == 0).count();
-        let is_dynamic = envelope.is_dynamic_fee();
-        let effective = envelope.effective_gas_price(header.base_fee_per_gas);
+        let zeros = tx.input.iter().filter(|byte| **byte == 0).count();
+        let effective = tx.effective_price(header.base_fee_per_gas);
         let mut row = table.row();
         row.u32(number as u32);
         row.u64(index as u64);
         row.bytes(known.hash);
-        row.u64(envelope.nonce());
+        row.u64(tx.nonce);
         row.bytes(known.sender);
-        row.maybe_bytes(envelope.to());
-        row.wide(envelope.value());
-        row.bytes(input);
-        row.u64(envelope.gas_limit());
+        row.maybe_bytes(tx.to);
+        row.wide(tx.value);
+        row.bytes(tx.input);
+        row.u64(tx.gas_limit);
         row.u64(gas_used);
         row.maybe_u64(price(effective));
         row.maybe_u64(price(effective));
-        row.u32(u32::from(envelope.tx_type() as u8));
-        row.maybe_u64(envelope.max_priority_fee_per_gas().and_then(price));
-        row.maybe_u64(price(envelope.max_fee_per_gas()).filter(|_| is_dynamic));
+        row.u32(u32::from(tx.kind));
+        row.maybe_u64(tx.max_tip.and_then(price));
+        row.maybe_u64(price(tx.max_fee).filter(|_| tx.max_tip.is_some()));
         row.bool(head.has_succeeded);
-        row.address(matches!(envelope.kind(), TxKind::Create).then(|| known.sender.create(envelope.nonce())));
+        row.address(tx.to.is_none().then(|| known.sender.create(tx.nonce)));
         row.maybe_bytes(Some(head.revert_data).filter(|data| !data.is_empty()));
         row.u32(head.logs as u32);
-        row.u32(input.len() as u32);
+        row.u32(tx.input.len() as u32);
         row.u32(zeros as u32);
-        row.u32((input.len() - zeros) as u32);
-        row.u32(tx.raw.len() as u32);
+        row.u32((tx.input.len() - zeros) as u32);
+        row.u32(tx.size as u32);
         row.bytes(hash);
         row.narrow(header.timestamp);
         row.u64(chain_id);

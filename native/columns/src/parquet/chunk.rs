@@ -30,28 +30,22 @@ pub struct Chunk {
 pub fn encode(parts: &[&Column], has_dictionary: bool, zstd: &mut Compressor<'_>) -> Result<(Chunk, Vec<u8>)> {
     let kind = parts[0].kind;
     let mut pages = Pages { bytes: Vec::new(), raw_bytes: 0, zstd };
-    let dictionary = if has_dictionary && !matches!(kind, Kind::Bool | Kind::Decimal) {
-        Dictionary::of(parts.iter().flat_map(|part| valid(part).map(|row| part.value(row))))
-    } else {
-        None
-    };
+    let rows = parts.iter().map(|part| part.rows()).sum();
+    let dictionary = if has_dictionary { dictionary_of(kind, parts, rows) } else { None };
     let mut dictionary_bytes = None;
     match dictionary {
-        Some(dictionary) => {
-            let mut values = Vec::new();
-            dictionary.values.iter().for_each(|value| append_plain(&mut values, kind, value));
-            pages.append(PageKind::Dictionary, Encoding::Plain, dictionary.values.len(), &values)?;
+        Some((distinct, values, positions)) => {
+            pages.append(PageKind::Dictionary, Encoding::Plain, distinct, &values)?;
             dictionary_bytes = Some(pages.bytes.len());
-            let width = bits_of(dictionary.values.len().saturating_sub(1) as u32);
-            let (mut page, rows) = (levels_of(parts), parts.iter().map(|part| part.rows()).sum());
+            let width = bits_of(distinct.saturating_sub(1) as u32);
+            let mut page = levels_of(parts);
             page.push(width as u8);
-            append_runs(&mut page, &dictionary.positions, width);
+            append_runs(&mut page, &positions, width);
             pages.append(PageKind::Data, Encoding::Dictionary, rows, &page)?;
         }
         None => parts.iter().try_for_each(|part| append_plain_pages(&mut pages, part))?,
     }
     let (bytes, raw_bytes) = (pages.bytes, pages.raw_bytes);
-    let rows = parts.iter().map(|part| part.rows()).sum();
     let nulls = parts.iter().map(|part| part.nulls).sum();
     let range = range_of(kind, parts);
     Ok((Chunk { packed_bytes: bytes.len(), rows, nulls, dictionary_bytes, raw_bytes, range }, bytes))
@@ -59,6 +53,36 @@ pub fn encode(parts: &[&Column], has_dictionary: bool, zstd: &mut Compressor<'_>
 
 fn valid(column: &Column) -> impl Iterator<Item = usize> + '_ {
     (0..column.rows()).filter(|row| column.is_valid(*row))
+}
+
+/// Return the number of distinct values of a column, these values as Parquet writes them, and the position of each value
+/// among them. Returns None if the column is smaller without a dictionary.
+fn dictionary_of(kind: Kind, parts: &[&Column], rows: usize) -> Option<(usize, Vec<u8>, Vec<u32>)> {
+    let mut plain = Vec::new();
+    match kind {
+        Kind::Bool | Kind::Decimal => None,
+        Kind::U32 | Kind::U64 | Kind::F64 => {
+            let width = if kind == Kind::U32 { 4 } else { 8 };
+            let found = Dictionary::of(parts.iter().flat_map(|part| numbers(part, width)), rows, |_| width)?;
+            found.values.iter().for_each(|number| plain.extend_from_slice(&number.to_le_bytes()[..width]));
+            Some((found.values.len(), plain, found.positions))
+        }
+        Kind::Fixed(_) | Kind::Binary | Kind::Text => {
+            let values = parts.iter().flat_map(|part| valid(part).map(|row| part.value(row)));
+            let found = Dictionary::of(values, rows, |value| value.len())?;
+            found.values.iter().for_each(|value| append_plain(&mut plain, kind, value));
+            Some((found.values.len(), plain, found.positions))
+        }
+    }
+}
+
+/// Return the values of a column of numbers as 64-bit words, without nulls.
+fn numbers(part: &Column, width: usize) -> impl Iterator<Item = u64> + '_ {
+    let all = part.values.chunks_exact(width).enumerate().filter(|(row, _)| part.is_valid(*row));
+    all.map(move |(_, bytes)| match width {
+        4 => u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes"))),
+        _ => u64::from_le_bytes(bytes.try_into().expect("eight bytes")),
+    })
 }
 
 struct Pages<'a, 'b> {
@@ -146,8 +170,8 @@ fn append_bits(page: &mut Vec<u8>, bits: impl Iterator<Item = bool>) {
 /// null).
 fn level_section(part: &Column, rows: std::ops::Range<usize>) -> Vec<u8> {
     let mut runs = Vec::new();
-    if part.nulls == 0 {
-        append_run(&mut runs, 1, rows.len(), LEVEL_BITS);
+    if part.nulls == 0 || part.nulls == part.rows() {
+        append_run(&mut runs, u32::from(part.nulls == 0), rows.len(), LEVEL_BITS);
     } else {
         let levels: Vec<u32> = rows.map(|row| u32::from(part.is_valid(row))).collect();
         append_runs(&mut runs, &levels, LEVEL_BITS);
@@ -157,8 +181,10 @@ fn level_section(part: &Column, rows: std::ops::Range<usize>) -> Vec<u8> {
 
 fn levels_of(parts: &[&Column]) -> Vec<u8> {
     let mut runs = Vec::new();
-    if parts.iter().all(|part| part.nulls == 0) {
-        append_run(&mut runs, 1, parts.iter().map(|part| part.rows()).sum(), LEVEL_BITS);
+    let (rows, nulls): (usize, usize) =
+        parts.iter().fold((0, 0), |(rows, nulls), part| (rows + part.rows(), nulls + part.nulls));
+    if nulls == 0 || nulls == rows {
+        append_run(&mut runs, u32::from(nulls == 0), rows, LEVEL_BITS);
     } else {
         let levels =
             |part: &&Column| -> Vec<u32> { (0..part.rows()).map(|row| u32::from(part.is_valid(row))).collect() };
@@ -175,23 +201,15 @@ fn with_length(runs: Vec<u8>) -> Vec<u8> {
 
 /// Return the smallest and the greatest number of a column, so that readers can skip row groups; None for other types.
 fn range_of(kind: Kind, parts: &[&Column]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let number = |bytes: &[u8]| {
-        let mut wide = [0; 8];
-        wide[..bytes.len()].copy_from_slice(bytes);
-        u64::from_le_bytes(wide)
-    };
     let width = match kind {
         Kind::U32 => 4,
         Kind::U64 => 8,
         _ => return None,
     };
     let mut range: Option<(u64, u64)> = None;
-    for part in parts {
-        for row in valid(part) {
-            let value = number(part.value(row));
-            let (low, high) = range.unwrap_or((value, value));
-            range = Some((low.min(value), high.max(value)));
-        }
+    for value in parts.iter().flat_map(|part| numbers(part, width)) {
+        let (low, high) = range.unwrap_or((value, value));
+        range = Some((low.min(value), high.max(value)));
     }
     let bytes = |number: u64| number.to_le_bytes()[..width].to_vec();
     range.map(|(low, high)| (bytes(low), bytes(high)))

@@ -75,26 +75,28 @@ impl Column {
         Column { kind, is_wanted, values: Vec::new(), offsets, validity: Vec::new(), nulls: 0, is_full: false, rows: 0 }
     }
 
+    #[inline]
     pub fn u32(&mut self, value: u32) {
         debug_assert_eq!(self.kind, Kind::U32);
-        self.put(&value.to_le_bytes());
+        self.put_array(value.to_le_bytes());
     }
 
+    #[inline]
     pub fn u64(&mut self, value: u64) {
         debug_assert_eq!(self.kind, Kind::U64);
-        self.put(&value.to_le_bytes());
+        self.put_array(value.to_le_bytes());
     }
 
     pub fn f64(&mut self, value: f64) {
         debug_assert_eq!(self.kind, Kind::F64);
-        self.put(&value.to_le_bytes());
+        self.put_array(value.to_le_bytes());
     }
 
     /// Append a decimal; null if the value is 10^38 or more.
     pub fn decimal(&mut self, value: &U256) {
         debug_assert_eq!(self.kind, Kind::Decimal);
         match u128::try_from(*value) {
-            Ok(small) if small < DECIMAL_END => self.put(&small.to_le_bytes()),
+            Ok(small) if small < DECIMAL_END => self.put_array(small.to_le_bytes()),
             _ => self.null(),
         }
     }
@@ -112,7 +114,12 @@ impl Column {
             Kind::Fixed(width) => width == value.len(),
             other => other.has_offsets(),
         });
-        self.put(value);
+        // copies of a known length are inlined
+        match value.len() {
+            20 => self.put_array::<20>(value.try_into().expect("the length matches")),
+            32 => self.put_array::<32>(value.try_into().expect("the length matches")),
+            _ => self.put(value),
+        }
     }
 
     pub fn null(&mut self) {
@@ -125,6 +132,16 @@ impl Column {
             Kind::Binary | Kind::Text => {}
         }
         self.finish_value(false);
+    }
+
+    #[inline]
+    fn put_array<const N: usize>(&mut self, bytes: [u8; N]) {
+        if self.values.len() + N > MAX_VALUES_BYTES {
+            self.is_full = true;
+        } else {
+            self.values.extend_from_slice(&bytes);
+        }
+        self.finish_value(true);
     }
 
     #[inline]

@@ -126,9 +126,20 @@ impl Row<'_> {
     /// Append a 256-bit number to its four columns: bytes, decimal text, floating point and decimal(38).
     pub fn wide(&mut self, value: U256) {
         self.with(|column| column.bytes(&value.to_be_bytes::<32>()));
-        self.with(|column| column.bytes(value.to_string().as_bytes()));
-        self.with(|column| column.f64(f64::from(value)));
+        self.decimal_text(value);
+        self.with(|column| column.f64(float(&value)));
         self.with(|column| column.decimal(&value));
+    }
+
+    /// Append a number as decimal digits.
+    pub fn decimal_text(&mut self, value: U256) {
+        self.with(|column| match u64::try_from(value) {
+            Ok(small) => {
+                let mut digits = [0; MAX_DIGITS];
+                column.bytes(digits_of(small, &mut digits));
+            }
+            Err(_) => column.bytes(value.to_string().as_bytes()),
+        });
     }
 
     /// End the table row, and check that every column has a value.
@@ -137,9 +148,46 @@ impl Row<'_> {
     }
 }
 
+/// Number of decimal digits of the greatest 64-bit number.
+const MAX_DIGITS: usize = 20;
+
+/// Write the decimal digits of a number to the end of the buffer and return them.
+fn digits_of(mut number: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
+    let mut at = MAX_DIGITS;
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &buffer[at..];
+        }
+    }
+}
+
+fn float(value: &U256) -> f64 {
+    u64::try_from(*value).map_or_else(|_| f64::from(*value), |small| small as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fast_conversions_agree_with_those_of_wide_numbers() {
+        let mut number = U256::from(3);
+        for step in 0..260u64 {
+            for value in [number, number - U256::ONE, number >> 3] {
+                assert_eq!(float(&value).to_bits(), f64::from(value).to_bits(), "{value}");
+                if let Ok(small) = u64::try_from(value) {
+                    assert_eq!(digits_of(small, &mut [0; MAX_DIGITS]), value.to_string().as_bytes());
+                }
+            }
+            number = number.wrapping_mul(U256::from(2 + step % 3)).wrapping_add(U256::from(step)) | U256::ONE;
+        }
+        for small in [0, 9, 10, u64::MAX, 10u64.pow(19)] {
+            assert_eq!(digits_of(small, &mut [0; MAX_DIGITS]), small.to_string().as_bytes());
+        }
+    }
 
     #[test]
     fn a_number_above_32_bits_is_null() {
