@@ -277,8 +277,7 @@ class Decoder:
     fd: int
     """File descriptor that is readable when results are ready."""
     def submit(self, arrival: object, raws: Sequence[bytes], /) -> bool:
-        """Submit transactions. Returns True if the decoder waits for more transactions, or for `start`, before it runs.
-        """
+        """Submit transactions. Returns True if the decoder waits for more transactions, or for `start`, before it runs."""
 
     def start(self) -> None:
         """Process all submissions that wait."""
@@ -350,7 +349,6 @@ class ChainRules:
         invalid.
         """
 
-
 @final
 class BlockEnv:
     """Environment of a block.
@@ -391,9 +389,7 @@ FORK_MARKER_SLOT: bytes
 class ForkState:
     """The state of the forked chain, from which a development node reads values that are not in its local state."""
 
-    def __new__(
-        cls, number: int, fetch: Callable[[bytes | None, bytes | None, int | None], bool], /
-    ) -> ForkState:
+    def __new__(cls, number: int, fetch: Callable[[bytes | None, bytes | None, int | None], bool], /) -> ForkState:
         """Create an empty state. `fetch(address, slot, number)` adds a missing account, slot or block hash and returns
         true. A read raises `NotFetched` if `fetch` returns false, and `SourceFailed` if `fetch` raises.
         """
@@ -685,9 +681,7 @@ class LatestBlock:
         """Set a new latest block. After that, `set_terms` must be called before the next call."""
 
     has_terms: bool
-    def set_terms(
-        self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /
-    ) -> None:
+    def set_terms(self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /) -> None:
         """Set environment, default gas, maximum gas and time limit of calls. No call runs before `set_terms`."""
 
     def call(self, call: dict[str, object], /) -> bytes | None:
@@ -942,9 +936,7 @@ class StateDownload:
     def put_codes(self, response: bytes, hashes: list[bytes], /) -> int:
         """Verify and write a ByteCodes response to a request for `hashes`. Returns the number of codes."""
 
-    def put_accounts(
-        self, batch: AccountBatch, removed: list[bytes], named: list[tuple[str, bytes]], /
-    ) -> None:
+    def put_accounts(self, batch: AccountBatch, removed: list[bytes], named: list[tuple[str, bytes]], /) -> None:
         """Write accounts and named values, and remove accounts. Storages and codes must be written before."""
 
     @property
@@ -1068,9 +1060,7 @@ class Store:
     def block_json(self, hash: bytes, full: bool, with_total_difficulty: bool, /) -> bytes | None: ...
     def transaction_json(self, hash: bytes, /) -> bytes | None: ...
     def transaction_at_json(self, block: bytes, index: int, /) -> bytes | None: ...
-    def receipt_json(
-        self, hash: bytes, with_revert_reason: bool, max_bytes: int | None = None, /
-    ) -> bytes | None:
+    def receipt_json(self, hash: bytes, with_revert_reason: bool, max_bytes: int | None = None, /) -> bytes | None:
         """Return a receipt object. Raises StorageError if its database record exceeds `max_bytes`."""
 
     def receipt_at_json(self, block: bytes, index: int, with_revert_reason: bool, /) -> bytes | None: ...
@@ -1134,9 +1124,7 @@ class Store:
         deadline_s: float,
         /,
     ) -> bytes: ...
-    def byte_codes(
-        self, request_id: int, hashes: Sequence[bytes], max_bytes: int, deadline_s: float, /
-    ) -> bytes: ...
+    def byte_codes(self, request_id: int, hashes: Sequence[bytes], max_bytes: int, deadline_s: float, /) -> bytes: ...
     def trie_nodes(
         self, request_id: int, root: bytes, paths: Sequence[Sequence[bytes]], max_bytes: int, deadline_s: float, /
     ) -> bytes:
@@ -1395,9 +1383,7 @@ class PlainRequests:
     def answer(self, method: str, read: LatestRead, /) -> None:
         """From now on, reply directly to requests of this method about the latest block."""
 
-    def read(
-        self, text: bytes, /
-    ) -> bytes | tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
+    def read(self, text: bytes, /) -> bytes | tuple[bytes, str, list[str | bool | dict[str, str]] | bytes] | None:
         """Read one message. Returns a reply; or id digits, method and parameters (strings, booleans and objects of
         strings) of a plain request; or None if the slow path must parse the message. A raw transaction has `bytes` as
         parameters.
@@ -1415,9 +1401,7 @@ class FrameReader:
     def __new__(cls, max_frame: int, max_message: int, /) -> FrameReader: ...
     held_bytes: int
     """Bytes held for an incomplete message."""
-    def read(
-        self, data: bytes, start: int, max_frames: int, /
-    ) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
+    def read(self, data: bytes, start: int, max_frames: int, /) -> tuple[int, list[tuple[int, bytes]], int, int | None]:
         """Parse frames. Returns the next offset; opcodes (text 1, binary 2, close 8 with its code, ping 9) with
         payloads; the number of pings and pongs; and a close code if the client violated the protocol."""
 
@@ -1568,8 +1552,7 @@ class PrivateLedger:
     def unread(self, start: bytes, most: int, /) -> tuple[list[bytes], bytes | None]:
         """Return payload keys of markers without a result, starting at a key, and the key of the next page."""
     def note_late(self, keys: Sequence[bytes], /) -> None:
-        """Record payloads that arrived after their block was executed, so that the private executor reads them again.
-        """
+        """Record payloads that arrived after their block was executed, so that the private executor reads them again."""
     def late(self, start: bytes, most: int, /) -> list[bytes]:
         """Return keys of late payloads that are not executed yet, from a key on."""
     def receipt(self, block: bytes, marker: bytes, /) -> PrivateReceiptRecord | None: ...
@@ -1649,8 +1632,7 @@ def table_columns() -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the datasets with name and type of each column."""
 
 def block_ranges(store: Store, first: int, last: int, max_transactions: int, /) -> list[int]:
-    """Split blocks first..last into ranges with similar numbers of transactions. Returns the last block of each range.
-    """
+    """Split blocks first..last into ranges with similar numbers of transactions. Returns the last block of each range."""
 
 def scan_table(
     store: Store,
@@ -1675,9 +1657,12 @@ def replay_tables(
     stop: ReplayStop,
     max_bytes: int,
     /,
+    *,
+    is_fast: bool = True,
 ) -> tuple[int, list[TableData]]:
     """Return the number of executed blocks and their rows. Each block executes once for all datasets, given by name and
-    columns. The execution stops after the block that makes the tables larger than `max_bytes`.
+    columns. The execution stops after the block that makes the tables larger than `max_bytes`. Without `is_fast`, an
+    inspector sees every instruction; the rows are the same.
     """
 
 # --- public test vectors ------------------------------------------------------------------------

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Address, Bytes, Log, U256};
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
 use ophion_tracing::flat::entries::Entry;
-use ophion_tracing::jobs::block_observer::{BlockObserver, Parts, visit};
+use ophion_tracing::jobs::block_observer::{BlockObserver, Parts, Visited, visit};
 use ophion_tracing::jobs::streams::TracedBlock;
 use ophion_tracing::parity::state_diff::{AccountDiff, code_of};
-use ophion_tracing::replay::block::{Place, Ran};
+use ophion_tracing::replay::block::Place;
 
 use crate::datasets::Dataset;
 use crate::datasets::state_diffs;
@@ -18,14 +18,18 @@ use crate::datasets::traces::TracedRows;
 use crate::tables::filter::Filter;
 use crate::tables::table::Table;
 
-/// Append the rows of one re-executed block to the table of each dataset.
+/// Append the rows of one re-executed block to the table of each dataset. `previous` is the result for an earlier block,
+/// perhaps the parent. Without `is_fast`, all transactions run on the
+/// slow path of `block_observer`.
 pub fn replay(
     tables: &mut [(Dataset, Table)],
     block: &TracedBlock,
+    previous: Option<Visited>,
     filter: &Filter,
     chain_id: u64,
     is_stopped: &Arc<AtomicBool>,
-) -> Result<()> {
+    is_fast: bool,
+) -> Result<Visited> {
     let parts = Parts {
         entries: tables.iter().any(|(dataset, _)| !dataset.is_diff()),
         changes: tables.iter().any(|(dataset, _)| dataset.is_diff()),
@@ -40,11 +44,12 @@ pub fn replay(
         creations: 0,
     };
     let mut filler = Filler { tables, rows };
-    visit(&block.block(), is_stopped, parts, &mut filler)?;
+    let visited = visit(block, previous, is_stopped, parts, is_fast, &mut filler)?;
     for (at, (author, value)) in block.rewards.iter().enumerate() {
         filler.reward(*author, *value, at > 0);
     }
-    tables.iter().try_for_each(|(_, table)| table.check_fit(block.env.number))
+    tables.iter().try_for_each(|(_, table)| table.check_fit(block.env.number))?;
+    Ok(visited)
 }
 
 /// Receives the transactions of one re-executed block and appends their rows to the tables.
@@ -67,20 +72,20 @@ impl Filler<'_> {
 }
 
 impl BlockObserver for Filler<'_> {
-    fn entries(&mut self, ran: &Ran, entries: &[Entry]) {
-        let (place, rows) = (place_of(ran), &mut self.rows);
+    fn entries(&mut self, place: &Place, logs: &[Log], entries: &[Entry]) {
+        let rows = &mut self.rows;
         for (dataset, table) in self.tables.iter_mut() {
             match dataset {
                 Dataset::Traces => rows.traces(table, place, entries),
                 Dataset::NativeTransfers => rows.native_transfers(table, place, entries),
                 Dataset::Contracts => rows.contracts(table, place, entries),
-                Dataset::AddressAppearances => rows.appearances(table, place, ran, entries),
+                Dataset::AddressAppearances => rows.appearances(table, place, logs, entries),
                 _ => {}
             }
         }
     }
 
-    fn change(&mut self, ran: &Ran, db: &mut ExecDb, diff: &AccountDiff<'_>) -> Result<()> {
+    fn change(&mut self, place: &Place, db: &mut ExecDb, diff: &AccountDiff<'_>) -> Result<()> {
         let TracedRows { filter, chain_id, .. } = self.rows;
         if !filter.addresses.is_empty() && !filter.addresses.contains(diff.address) {
             return Ok(());
@@ -90,12 +95,8 @@ impl BlockObserver for Filler<'_> {
                 let from = diff.before.as_ref().map_or(Ok(Bytes::new()), |info| code_of(db, info))?;
                 Ok((from, diff.after.map_or(Ok(Bytes::new()), |info| code_of(db, info))?))
             };
-            state_diffs::append(table, *dataset, place_of(ran), diff, chain_id, code)?;
+            state_diffs::append(table, *dataset, place, diff, chain_id, code)?;
         }
         Ok(())
     }
-}
-
-fn place_of(ran: &Ran) -> &Place {
-    ran.place.as_ref().expect("a transaction of a block has a position")
 }

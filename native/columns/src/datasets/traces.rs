@@ -1,10 +1,10 @@
 //! Datasets `traces`, `native_transfers`, `contracts` and `address_appearances`: rows from the flat traces of
 //! re-executed blocks.
 
-use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_primitives::{Address, B256, Log, U256, keccak256};
 use ophion_storage::chain::receipts::StoredLog;
 use ophion_tracing::flat::entries::{Action, Entry};
-use ophion_tracing::replay::block::{Place, Ran};
+use ophion_tracing::replay::block::Place;
 
 use super::logs::{is_erc20, is_erc721};
 use crate::tables::column::Kind::{Binary, Fixed, Text, U32, U64};
@@ -136,7 +136,7 @@ impl TracedRows<'_> {
             let mut row = table.row();
             row.bytes(from);
             row.address(to);
-            row.with(|column| column.bytes(value.to_string().as_bytes()));
+            row.decimal_text(value);
             row.maybe_u32(u32::try_from(entry.gas).ok().filter(|_| kind != "suicide"));
             row.maybe_bytes(input);
             row.maybe_bytes(entry.call_type().map(call_type));
@@ -166,7 +166,7 @@ impl TracedRows<'_> {
         let mut row = table.row();
         row.bytes(author);
         row.address(None);
-        row.with(|column| column.bytes(value.to_string().as_bytes()));
+        row.decimal_text(value);
         row.maybe_u32(None);
         (0..3).for_each(|_| row.maybe_bytes(None::<&str>));
         row.bytes(if is_uncle { "uncle" } else { "reward" });
@@ -247,9 +247,9 @@ impl TracedRows<'_> {
         }
     }
 
-    pub fn appearances(&mut self, table: &mut Table, place: &Place, ran: &Ran, entries: &[Entry]) {
+    pub fn appearances(&mut self, table: &mut Table, place: &Place, logs: &[Log], entries: &[Entry]) {
         self.appear(table, place, self.beneficiary, "miner_fee");
-        for log in ran.result.logs() {
+        for log in logs {
             let topics: Vec<u8> = log.data.topics().iter().flat_map(|topic| topic.0).collect();
             let stored = StoredLog {
                 transaction: place.index,

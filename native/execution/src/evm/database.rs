@@ -103,6 +103,15 @@ impl ExecDb {
         self.read_console
     }
 
+    /// Continue with the accounts and codes of a database on which the transactions of the parent block ran, so that they
+    /// are not read again. `is_changed` selects accounts that may have changed after these transactions.
+    pub fn follow(&mut self, parent: ExecDb, is_changed: impl Fn(&Address) -> bool) {
+        let ExecDb { mut entries, codes, storage_only_account, .. } = parent;
+        entries.retain(|address, _| !is_changed(address));
+        (self.entries, self.codes) = (entries, codes);
+        self.storage_only_account |= storage_only_account;
+    }
+
     /// Return a copy of all state changes and of the read cache.
     pub fn saved_entries(&self) -> SavedEntries {
         SavedEntries { entries: self.entries.clone(), codes: self.codes.clone() }
@@ -212,6 +221,17 @@ impl ExecDb {
         }
         entry.info = info;
         entry.mark_changed();
+        Ok(())
+    }
+
+    /// Replace balance and nonce of an account that a transaction has touched, as a commit of this transaction does.
+    /// None deletes an account without code and storage.
+    pub fn touch(&mut self, address: &Address, info: Option<AccountInfo>) -> Result<()> {
+        let entry = self.entry(address)?;
+        if entry.info != info {
+            entry.info = info;
+            entry.mark_changed();
+        }
         Ok(())
     }
 

@@ -12,3 +12,4 @@ pub mod deadline_watch;
 pub mod evm_builder;
 pub mod overrides;
 pub mod precompiles;
+pub mod return_gas;

@@ -248,7 +248,7 @@ fn block_ranges(
 }
 
 #[pyfunction]
-#[pyo3(signature = (blocks, datasets, filter, chain_id, hex, stop, max_bytes, /))]
+#[pyo3(signature = (blocks, datasets, filter, chain_id, hex, stop, max_bytes, /, *, is_fast=true))]
 #[allow(clippy::too_many_arguments)]
 fn replay_tables(
     py: Python<'_>,
@@ -259,6 +259,7 @@ fn replay_tables(
     hex: bool,
     stop: &Bound<'_, ReplayStop>,
     max_bytes: usize,
+    is_fast: bool,
 ) -> Answer<(usize, Vec<TableData>)> {
     let blocks: Vec<_> = blocks.iter().map(|block| block.get().block.clone()).collect();
     let empty = |(name, columns): &(String, Vec<String>)| {
@@ -267,9 +268,9 @@ fn replay_tables(
     let mut tables = datasets.iter().map(empty).collect::<PyResult<Vec<_>>>()?;
     let (filter, flag) = (&filter.get().filter, &stop.get().flag);
     Ok(py.detach(|| {
-        let mut done = 0;
+        let (mut done, mut previous) = (0, None);
         for block in &blocks {
-            replay(&mut tables, block, filter, chain_id, flag)?;
+            previous = Some(replay(&mut tables, block, previous, filter, chain_id, flag, is_fast)?);
             done += 1;
             if tables.iter().map(|(_, table)| table.size()).sum::<usize>() >= max_bytes {
                 break;

@@ -5,4 +5,5 @@ pub mod blocks;
 pub mod call_events;
 pub mod entries;
 pub mod flat_call_tracer;
+pub mod frame_entries;
 pub mod precompile_gas;

@@ -16,13 +16,24 @@ pub struct AccountDiff<'a> {
     pub address: &'a Address,
     pub before: Option<AccountInfo>,
     pub after: Option<&'a AccountInfo>,
-    account: &'a Account,
+    /// The account after the transaction, with its slots; None for a plain transfer, which changes no slot.
+    account: Option<&'a Account>,
 }
 
-impl AccountDiff<'_> {
+impl<'a> AccountDiff<'a> {
+    /// Return the change of an account by a plain transfer; None if the account is the same before and after it.
+    pub fn of_transfer(
+        address: &'a Address,
+        before: Option<AccountInfo>,
+        after: Option<&'a AccountInfo>,
+    ) -> Option<Self> {
+        differ(before.as_ref(), after).then_some(AccountDiff { address, before, after, account: None })
+    }
+
     /// Return the changed slots in ascending order, with the values before and after; empty for a deleted account.
     pub fn slots(&self) -> BTreeMap<U256, (U256, U256)> {
-        let slots = self.account.storage.iter().filter(|(_, slot)| self.after.is_some() && slot.is_changed());
+        let all = self.account.filter(|_| self.after.is_some()).into_iter().flat_map(|account| &account.storage);
+        let slots = all.filter(|(_, slot)| slot.is_changed());
         slots.map(|(key, slot)| (*key, (slot.original_value, slot.present_value))).collect()
     }
 }
@@ -40,7 +51,7 @@ pub fn visit_diff(
         let after = (!is_gone).then_some(&account.info);
         let changed_slots = account.storage.values().any(|slot| slot.is_changed());
         if differ(before.as_ref(), after) || (!is_gone && changed_slots) {
-            see(db, &AccountDiff { address, before, after, account })?;
+            see(db, &AccountDiff { address, before, after, account: Some(account) })?;
         }
     }
     Ok(())

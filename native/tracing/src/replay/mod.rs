@@ -1,4 +1,5 @@
 //! Re-execution of transactions.
 
 pub mod block;
+pub mod plain_transfer;
 pub mod recording;

@@ -48,6 +48,15 @@ impl<'s, R: Report> Recording<'s, R> {
         Recording { sink, recorder, report }
     }
 
+    pub fn report(&mut self) -> &mut R {
+        &mut self.report
+    }
+
+    /// Return an error if the reader of the output has stopped.
+    pub fn check(&mut self) -> Result<()> {
+        self.sink.check()
+    }
+
     fn check_size(&mut self) {
         if self.recorder.held_bytes() > MAX_RECORD_BYTES {
             self.sink.stop_as_too_large();

@@ -1,0 +1,91 @@
+//! Fast path for plain transfers: transactions that only move wei to an account without code.
+//!
+//! Their effects follow from the accounts, so the EVM does not run. The slow path is `block::trace_one`;
+//! `tests/unit/chain/test_traced_block.py` compares both.
+
+use alloy_consensus::transaction::Transaction as _;
+use alloy_primitives::{Address, TxKind, U256};
+use ophion_execution::evm::block_environment::BlockEnv;
+use ophion_execution::evm::database::ExecDb;
+use ophion_primitives::errors::Result;
+use ophion_storage::chain::body::Tx;
+use revm::primitives::hardfork::SpecId;
+use revm::state::AccountInfo;
+
+/// Gas of a transaction without input, access list and code.
+pub const TRANSFER_GAS: u64 = 21_000;
+
+/// An account that a plain transfer touches, before and after the transaction; None if it does not exist.
+pub struct Touched {
+    pub address: Address,
+    pub before: Option<AccountInfo>,
+    pub after: Option<AccountInfo>,
+}
+
+/// Return the recipient of a transaction that can be a plain transfer: this depends on its recipient's code.
+pub fn recipient(env: &BlockEnv, tx: &Tx) -> Option<Address> {
+    let envelope = &tx.envelope;
+    let TxKind::Call(to) = envelope.kind() else { return None };
+    let is_plain = matches!(envelope.tx_type() as u8, 0..=2)
+        && envelope.input().is_empty()
+        && envelope.access_list().is_none_or(|list| list.is_empty())
+        && envelope.gas_limit() >= TRANSFER_GAS
+        && env.fork.has(SpecId::SPURIOUS_DRAGON);
+    is_plain.then_some(to)
+}
+
+/// Apply a plain transfer and return the accounts that it touches, by ascending address. Returns None without a change
+/// if the transaction needs the EVM.
+pub fn apply(
+    db: &mut ExecDb,
+    env: &BlockEnv,
+    tx: &Tx,
+    (sender, to): (Address, Address),
+) -> Result<Option<Vec<Touched>>> {
+    let (envelope, gas) = (&tx.envelope, U256::from(TRANSFER_GAS));
+    let price = envelope.effective_gas_price(env.base_fee);
+    let base_fee = if env.fork.has(SpecId::LONDON) { u128::from(env.base_fee.unwrap_or(0)) } else { 0 };
+    let tip = price.saturating_sub(base_fee);
+    let value = envelope.value();
+    let mut accounts = Accounts(Vec::with_capacity(3));
+    let from = accounts.load(db, sender)?;
+    let balance = from.balance;
+    let cost = value.checked_add(gas * U256::from(price)).filter(|cost| *cost <= balance);
+    let Some(cost) = cost.filter(|_| from.nonce == envelope.nonce() && from.nonce < u64::MAX) else { return Ok(None) };
+    if !from.is_empty_code_hash() || !accounts.load(db, to)?.is_empty_code_hash() {
+        return Ok(None);
+    }
+    let from = accounts.load(db, sender)?;
+    from.balance -= cost;
+    from.nonce += 1;
+    for (address, amount) in [(to, value), (env.beneficiary, gas * U256::from(tip))] {
+        let account = accounts.load(db, address)?;
+        let Some(balance) = account.balance.checked_add(amount) else { return Ok(None) };
+        account.balance = balance;
+    }
+    let Accounts(mut touched) = accounts;
+    touched.sort_unstable_by_key(|one| one.address);
+    for one in &mut touched {
+        // a transaction deletes an empty account that it touches (EIP-161)
+        one.after.take_if(|info| info.is_empty());
+        db.touch(&one.address, one.after.clone())?;
+    }
+    Ok(Some(touched))
+}
+
+struct Accounts(Vec<Touched>);
+
+impl Accounts {
+    /// Return an account after the changes so far; an empty account if it does not exist.
+    fn load(&mut self, db: &mut ExecDb, address: Address) -> Result<&mut AccountInfo> {
+        let at = match self.0.iter().position(|one| one.address == address) {
+            Some(at) => at,
+            None => {
+                let before = db.info(&address)?;
+                self.0.push(Touched { address, after: before.clone(), before });
+                self.0.len() - 1
+            }
+        };
+        Ok(self.0[at].after.get_or_insert_default())
+    }
+}
