@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
-import orjson
+import msgspec
 
 from ophion.data.arrow import arrow_schema, record_batch
 from ophion.data.dataset_types import Column, Dataset, Source
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ophion.data.executable_chain import ExecutableChain
 
 MAX_BATCH_BYTES: Final = 8 * 2**20
-_TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 2_000}
+_TRANSACTIONS_PER_RANGE: Final = {Source.STORED: 8_000, Source.EXECUTED: 4_000}
 _HEADERS_PER_RANGE: Final = 2_000
 CLIQUE_DEPTH: Final = 64
 """Number of later blocks that --follow waits for before it exports a block, on a network without finality."""
@@ -47,7 +47,7 @@ class DatabaseReader:
         with translated():
             record = self._store.meta(RULES_KEY)
             has_blocks = self._store.head() is not None
-        rules: dict[str, list[Any]] = orjson.loads(record or b"{}")
+        rules: dict[str, list[Any]] = msgspec.json.decode(record or b"{}")
         if not has_blocks:
             self.close()
             raise StorageError(f"There is no chain in {data_path}.")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import IO, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from ophion.data.dataset_types import Column, Dataset, Source
 from ophion.data.export_target import Target, Written
 from ophion.data.manifest import DatasetEntry, FileEntry, Manifest
 from ophion.data.parquet import ParquetFile, write_parquet
+from ophion.data.read_ahead import read_ahead
 from ophion.data.selection import Format, Rows, columns_of
 from ophion.data.table_reader import TableRead, TableReader
 from ophion.data.writers import WRITERS, FileFormat
@@ -302,22 +302,16 @@ class Export:
     def _scanned(self, job: _Job, scans: ThreadPoolExecutor, reads: Callable[[int, int], Iterator[T]]) -> Iterator[T]:
         """Read ranges ahead in other threads; yield their tables or batches in order."""
 
-        def read(first: int, last: int) -> list[T]:
+        def read(first: int, last: int) -> Iterator[T]:
             self._check_running()
-            return list(reads(first, last))
+            for item in reads(first, last):
+                yield item
+                self._check_running()
 
-        ahead: deque[Future[list[T]]] = deque()
-        try:
-            for first, last in self._reader.ranges(job.datasets[0], job.first, job.last):
-                ahead.append(scans.submit(read, first, last))
-                if len(ahead) > self._plan.workers:
-                    yield from ahead.popleft().result()
-                    self._check_running()
-            while ahead:
-                yield from ahead.popleft().result()
-        finally:
-            for future in ahead:
-                future.cancel()
+        ranges = self._reader.ranges(job.datasets[0], job.first, job.last)
+        for item in read_ahead(ranges, read, self._plan.workers, scans):
+            self._check_running()
+            yield item
 
     def _check_running(self) -> None:
         if self._is_stopped.is_set():

@@ -1,33 +1,96 @@
-"""Reads block ranges ahead in other threads and yields their batches in order."""
+"""Reads block ranges ahead in other threads and yields their batches or tables in order."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
 
 BlockRange = tuple[int, int]
 
+MAX_WAITING: Final = 1
+"""Maximum number of items of a range that wait for the consumer."""
 
-def read_ahead(ranges: Sequence[BlockRange], read: Callable[[int, int], list[Any]], workers: int) -> Iterator[Any]:
-    """Yield the batches of each range. At most `workers` + 1 ranges are held, so memory is bounded.
 
-    Closing the iterator stops the reads.
-    """
-    if len(ranges) < 2 or workers < 2:
-        for first, last in ranges:
-            yield from read(first, last)
-        return
-    ahead: deque[Future[list[Any]]] = deque()
-    with ThreadPoolExecutor(workers, "read-ahead") as pool:
+class _RangeItems(Generic[T]):
+    """The items of one range. The thread that reads them waits while the consumer has too many."""
+
+    def __init__(self, read: Callable[[], Iterable[T]]) -> None:
+        self._read = read
+        self._items: deque[T] = deque()
+        self._changed = threading.Condition()
+        self._is_done = False
+        self._is_closed = False
+
+    def fill(self) -> None:
+        """Read the range."""
         try:
-            for first, last in ranges:
-                ahead.append(pool.submit(read, first, last))
-                if len(ahead) > workers:
-                    yield from ahead.popleft().result()
-            while ahead:
-                yield from ahead.popleft().result()
+            for item in self._read():
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_closed or len(self._items) < MAX_WAITING)
+                    if self._is_closed:
+                        break
+                    self._items.append(item)
+                    self._changed.notify_all()
         finally:
-            for future in ahead:
-                future.cancel()
+            with self._changed:
+                self._is_done = True
+                self._changed.notify_all()
+
+    def __iter__(self) -> Iterator[T]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._items or self._is_done)
+                if not self._items:
+                    return
+                item = self._items.popleft()
+                self._changed.notify_all()
+            yield item
+
+    def close(self) -> None:
+        """Stop the thread at its next item."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+
+def read_ahead(
+    ranges: Sequence[BlockRange],
+    read: Callable[[int, int], Iterable[T]],
+    workers: int,
+    pool: Executor | None = None,
+) -> Iterator[T]:
+    """Yield the items of each range. At most `workers` + 1 ranges are held, with `MAX_WAITING` items and one more that
+    is read, so memory is bounded.
+
+    Closing the iterator stops the reads. `pool` may be shared: it must start tasks in the order of submission.
+    """
+    if pool is None:
+        if len(ranges) < 2 or workers < 2:
+            for first, last in ranges:
+                yield from read(first, last)
+            return
+        with ThreadPoolExecutor(workers, "read-ahead") as own:
+            yield from read_ahead(ranges, read, workers, own)
+        return
+    ahead: deque[tuple[_RangeItems[T], Future[None]]] = deque()
+    left = iter(ranges)
+    try:
+        while True:
+            while len(ahead) <= workers and (following := next(left, None)) is not None:
+                first, last = following
+                items = _RangeItems(lambda first=first, last=last: read(first, last))  # type: ignore[misc]
+                ahead.append((items, pool.submit(items.fill)))
+            if not ahead:
+                return
+            items, task = ahead[0]
+            yield from items
+            task.result()
+            ahead.popleft()
+    finally:
+        for items, _ in ahead:
+            items.close()

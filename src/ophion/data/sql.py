@@ -115,8 +115,8 @@ def _scan(
     selected = columns_of(dataset, _FORMS, wanted or (dataset.columns[0].name,) if columns is not None else None)
     schema = chain.dataset(dataset.name, columns=[column.name for column in selected]).schema
 
-    def read(first: int, last: int) -> list[Any]:
-        return list(reader.batches(dataset, selected, first, last, bounds.rows, False))
+    def read(first: int, last: int) -> Iterator[Any]:
+        return reader.batches(dataset, selected, first, last, bounds.rows, False)
 
     def batches() -> Iterator[Any]:
         if bounds.first > bounds.last:

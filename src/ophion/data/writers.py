@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import IO, Any, Final
 
-import orjson
-
 from ophion.data.dataset_types import Column
 from ophion.data.optional_packages import require
 from ophion.data.parquet import MAX_GROUP_BYTES, MAX_GROUP_ROWS
@@ -76,6 +74,8 @@ def _csv(file: IO[bytes], schema: Any, columns: Sequence[Column], batches: Batch
 
 
 def _ndjson(file: IO[bytes], schema: Any, columns: Sequence[Column], batches: Batches) -> int:
+    import orjson  # lazy import: only this format needs orjson
+
     total = 0
     for batch in batches:
         rows = batch.to_pylist()

@@ -13,13 +13,15 @@ A topic is used on the event loop only and needs no lock.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ophion.errors import OphionError
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -67,7 +69,9 @@ class Subscription(Generic[T]):
                 raise SubscriptionLagged(self._name, self._limit)
             if self._closed:
                 raise StopAsyncIteration
-            self._waiter = asyncio.get_running_loop().create_future()
+            from asyncio import get_running_loop  # lazy import: commands that only read a chain have no event loop
+
+            self._waiter = get_running_loop().create_future()
             try:
                 await self._waiter
             finally:

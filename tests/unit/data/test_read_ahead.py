@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 
-from ophion.data.read_ahead import read_ahead
+from ophion.data.read_ahead import MAX_WAITING, read_ahead
 
 RANGES = [(at, at + 1) for at in range(0, 40, 2)]
 
@@ -28,6 +29,24 @@ def test_few_ranges_are_held_and_a_closed_iterator_reads_no_more() -> None:
     assert next(batches) == 0
     batches.close()  # type: ignore[attr-defined]
     assert len(begun) <= 4
+
+
+def test_a_range_with_many_items_is_not_read_at_once() -> None:
+    """The second range waits for the consumer of the first one."""
+    read: list[tuple[int, int]] = []
+
+    def items(first: int, last: int) -> Iterator[int]:
+        for at in range(100):
+            read.append((first, at))
+            yield at
+
+    batches = read_ahead(RANGES[:2], items, 2)
+    for expected in range(100):
+        assert next(batches) == expected
+    # one item waits, and one is read
+    assert sum(first == RANGES[1][0] for first, _ in read) <= MAX_WAITING + 1
+    assert list(batches) == list(range(100))
+    assert len(read) == 200
 
 
 def test_an_error_reaches_the_reader() -> None:
