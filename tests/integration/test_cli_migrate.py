@@ -92,6 +92,9 @@ def test_what_cannot_be_migrated_is_one_error(besu: Path, tmp_path: Path, capsys
     fails("There is no directory", f"--from-besu={tmp_path / 'nowhere'}", data, GENESIS)
     fails("lies in the old data", source, f"--data-path={besu / 'new'}", GENESIS)
     fails("lies in the old data", source, f"--data-path={besu}", GENESIS)
+    (tmp_path / "mistake.toml").write_text("a = [")
+    fails("Unable to read the Besu configuration", f"--from-config={tmp_path / 'mistake.toml'}", source, data, GENESIS)
+    assert not (tmp_path / "data").exists(), "the mistake is reported before the import"
     other = f"--genesis-file={DATA / 'chains' / 'besu-clique' / 'genesis.json'}"
     refused = ophion("migrate", source, data, other).failed("The genesis file does not belong to this chain")
     assert "Stopped at block" not in refused.err

@@ -21,6 +21,7 @@ from ophion.consensus.engine_factory import engine_for
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.migration.block_source import BlockSource
 from ophion.migration.chain_migration import ChainMigration, MigrationResult
+from ophion.migration.config_translation import translate_config
 from ophion.migration.node_files import BESU_LAYOUT, GETH_LAYOUT, OldLayout, Takeover, take_over
 from ophion.migration.rlp_file import RlpFileSource
 from ophion.migration.rpc_source import RpcSource
@@ -129,6 +130,8 @@ def migrate(options: MigrateOptions, session: CommandSession) -> int:
     genesis = load_genesis(session.part(NetworkConfig))
     for warning in genesis.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
+    if options.config is not None:
+        translate_config(options.config, target)  # reports a mistake before the import, which may take hours
     engine = engine_for(genesis.spec, verifies_work=not options.skip_pow)
     storage = session.part(StorageConfig)
     with DataDirectory.open(target) as directory, closing(_open_source(options, engine, target)) as source:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from msgspec import Struct
 
-from ophion.errors import KeyFileError
+from ophion.errors import ConfigError, KeyFileError
 from ophion.migration.config_translation import TranslatedConfig, translate_config
 from ophion.node.node_key_file import load_key
 from ophion.permissions.options import DEFAULT_FILE
@@ -77,7 +77,13 @@ class Takeover(Struct, frozen=True):
 
 def take_over(source: Path, layout: OldLayout, target: Path, config_file: Path | None) -> Takeover:
     """Copy and translate the files of an old data directory into the new data directory."""
-    result = Takeover([], [], _config(source, target, config_file))
+    try:
+        result = Takeover([], [], _config(source, target, config_file))
+    except ConfigError as error:
+        if config_file is not None:
+            raise
+        outcome = f"not taken over: {error}"
+        result = Takeover([TakenFile("config.toml", outcome)], [f"config.toml: {outcome}"], None)
     _take(result, source, layout.keys, target / "key", _SECRET, lambda file: f"0x{load_key(file).secret().hex()}")
     _take(result, source, layout.static_nodes, target / _STATIC_NODES, _PLAIN, _static_nodes)
     _take(result, source, layout.allowed_nodes, target / DEFAULT_FILE, _PLAIN, _allow_list)

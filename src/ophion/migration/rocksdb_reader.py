@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from ophion.migration.source_lock import SourceLock
 
 _OWN_FILES: Final = ("LOCK", "LOG", "rocksdict-config.json")
 _MAX_OPEN_FILES: Final = 256
+_NO_SPACE: Final = os.strerror(errno.ENOSPC)
 _ADVICE: Final = "Check the permissions of its files, or copy the directory again while its node is stopped."
 
 
@@ -45,13 +47,14 @@ class RocksDatabase:
             self._families = {name: self._database.get_column_family(name) for name in names}
         except OSError as error:
             self.close()
-            raise CommandError(f"Unable to read the database {path}: {error.strerror}") from error
+            raise CommandError(f"Unable to read the database {path} through {links}: {error.strerror}") from error
         except Exception as error:
             self.close()
             if isinstance(error, CommandError):
                 raise
             why = _in_one_line(error).replace(str(links), str(path))
-            raise CommandError(f"Unable to open the RocksDB database {path}: {why}. {_ADVICE}") from error
+            advice = f"Free space for {links.parent}." if _NO_SPACE in why else _ADVICE
+            raise CommandError(f"Unable to open the RocksDB database {path}: {why}. {advice}") from error
 
     @property
     def families(self) -> frozenset[str]:
@@ -89,7 +92,10 @@ def _in_one_line(error: Exception) -> str:
 
 
 def _link_files(path: Path, links: Path) -> None:
-    shutil.rmtree(links, ignore_errors=True)
+    if links.is_dir() and not links.is_symlink():
+        shutil.rmtree(links)
+    else:
+        links.unlink(missing_ok=True)
     links.mkdir(parents=True)
     for entry in os.scandir(path):
         if entry.is_file() and entry.name not in _OWN_FILES and not entry.name.startswith("LOG.old"):

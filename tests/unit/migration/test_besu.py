@@ -113,6 +113,20 @@ def test_a_database_in_use_is_refused(tmp_path: Path) -> None:
     BesuSource(tmp_path / "besu", tmp_path / "links").close()
 
 
+def test_a_file_or_link_in_place_of_the_links_is_replaced(tmp_path: Path) -> None:
+    written = write_besu_database(tmp_path / "besu", CHAINS / "besu-clique")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    (tmp_path / "link").symlink_to(precious)
+    (tmp_path / "plain").write_text("x")
+    for name in ("link", "plain"):
+        source = BesuSource(tmp_path / "besu", tmp_path / name)
+        assert source.head().number == len(written) - 1
+        source.close()
+    assert [entry.name for entry in precious.iterdir()] == ["file"]
+
+
 def test_a_directory_without_a_database_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="There is no database of Besu"):
         BesuSource(tmp_path, tmp_path / "links")

@@ -56,3 +56,17 @@ def test_files_that_cannot_be_used_are_reported(tmp_path: Path) -> None:
     assert any(line.startswith("node key: copy the key") for line in taken.by_hand)
     with pytest.raises(ConfigError, match="Unable to read the Besu configuration file"):
         take_over(old, BESU_LAYOUT, new, tmp_path / "nowhere.toml")
+
+
+def test_a_configuration_file_with_a_mistake_is_reported_like_the_other_files(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.mkdir()
+    new.mkdir()
+    (old / "key").write_text(KEY)
+    (old / "config.toml").write_text("a = [")
+    taken = take_over(old, BESU_LAYOUT, new, None)
+    assert taken.config is None
+    assert [file.name for file in taken.files] == ["config.toml", "key"]
+    assert taken.files[0].outcome.startswith("not taken over: Unable to read the Besu configuration file")
+    assert (new / "key").exists()
+    assert not (new / "config.toml").exists()
