@@ -30,7 +30,7 @@ class Besu(Partner):
         self._apis = ",".join((_APIS, *apis))
         self._genesis_file = network.genesis_file
         self._engine = network.engine
-        self._options = options
+        self.options = options
         (self.path / "key").write_text(network.keys[index].secret().hex())
         (self.path / "static-nodes.json").write_text(json.dumps(network.neighbours(index)))
 
@@ -49,7 +49,7 @@ class Besu(Partner):
             "--rpc-http-host=127.0.0.1",
             f"--rpc-http-port={self.rpc_port}",
             f"--rpc-http-api={self._apis}",
-            *self._options,
+            *self.options,
         )
 
     def wait(self) -> None:
