@@ -140,6 +140,17 @@ def test_lines_of_json_go_to_a_file_that_is_rotated(tmp_path: Path) -> None:
     assert node.output() == ""
 
 
+def test_lines_go_to_a_file_and_to_the_console(tmp_path: Path) -> None:
+    file = tmp_path / "logs" / "node.log"
+    with NodeProcess(tmp_path / "data", *MINING, f"--logging-file={file}", "--logging-console") as node:
+        assert node.stop() == 0
+    assert file.read_text() == node.output() != ""
+    (tmp_path / "plain").touch()
+    refused = f"--logging-file={tmp_path / 'plain' / 'node.log'}"
+    with NodeProcess(tmp_path / "data", *MINING, refused, "--logging-console") as node:
+        assert f"The log file {tmp_path / 'plain' / 'node.log'} cannot be written" in node.output()
+
+
 def test_a_log_file_says_why_a_node_has_ended(tmp_path: Path) -> None:
     data, file = tmp_path / "data", tmp_path / "node.log"
     with NodeProcess(data, *MINING) as node:

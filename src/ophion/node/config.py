@@ -58,6 +58,12 @@ class LogConfig(Options):
     file: Path | None = option(
         "--logging-file", default=None, help="Write the log to this file instead of standard output."
     )
+    keeps_console: bool = option(
+        "--logging-console",
+        default=False,
+        help="With --logging-file, write the log to standard output too. Where the file cannot be written, the node"
+        " then starts with a warning.",
+    )
     file_max_size: int = option(
         "--logging-file-max-size",
         default=100,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -189,12 +190,20 @@ def _configure_logs(config: NodeConfig) -> None:
     if chosen.config_file is not None:
         logs.configure_from_file(chosen.config_file)
         return
-    target = None
+    target = problem = None
     if chosen.file is not None:
         from ophion.runtime.log_file import LogFile
 
-        target = LogFile(chosen.file, chosen.file_max_size << 20, chosen.files_kept)
-    logs.configure(chosen.level, chosen.format, chosen.is_coloured, target)
+        try:
+            target = LogFile(chosen.file, chosen.file_max_size << 20, chosen.files_kept)
+        except ConfigError as error:
+            if not chosen.keeps_console:
+                raise
+            problem = error
+    also = sys.stdout if chosen.keeps_console and target is not None else None
+    logs.configure(chosen.level, chosen.format, chosen.is_coloured, target, also)
+    if problem is not None:
+        log.warning("%s", problem)
 
 
 @contextmanager

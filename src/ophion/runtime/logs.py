@@ -127,8 +127,11 @@ def configure(
     form: LogFormat = LogFormat.TEXT,
     is_coloured: bool | None = None,
     target: TextIO | logging.Handler | None = None,
+    also: TextIO | None = None,
 ) -> None:
-    """Send log lines to a stream (default: standard output) or a handler. Replaces an earlier configuration."""
+    """Send log lines to a stream (default: standard output) or a handler, and to the stream `also` if there is one.
+    Replaces an earlier configuration.
+    """
     if isinstance(target, logging.Handler):
         handler, is_terminal = target, False
     else:
@@ -142,6 +145,10 @@ def configure(
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
+    if also is not None:
+        copy = logging.StreamHandler(also)
+        copy.setFormatter(handler.formatter)
+        root.addHandler(copy)
     root.propagate = False
     # no log format shows the process, so do not look up its name and id for each record
     logging.logMultiprocessing = False

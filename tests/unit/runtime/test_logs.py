@@ -38,6 +38,13 @@ def test_a_line_has_time_thread_level_source_and_message() -> None:
     )
 
 
+def test_a_second_stream_gets_the_same_lines() -> None:
+    first, second = io.StringIO(), io.StringIO()
+    logs.configure(LogLevel.INFO, LogFormat.JSON, target=logging.StreamHandler(first), also=second)
+    logging.getLogger("ophion.pool").info("hello")
+    assert first.getvalue() == second.getvalue() != ""
+
+
 def test_a_json_line_is_one_object() -> None:
     stream = io.StringIO()
     logs.configure(LogLevel.INFO, LogFormat.JSON, target=stream)

@@ -1,7 +1,8 @@
 """Log settings of a Log4j 2 file, which `LOG4J_CONFIGURATION_FILE` names for Besu.
 
-The reader understands the level of the root logger, a JSON pattern or layout, and a file in place of the console. One
-warning names all other settings. Options and variables for logging take precedence.
+The reader understands the level of the root logger, a JSON pattern or layout, and a file in place of the console or
+beside it, both in the format of the console. One warning names all other settings. Options and variables for logging
+take precedence.
 """
 
 from __future__ import annotations
@@ -97,13 +98,15 @@ class _Reader:
         console = next((one for one in appenders if _kind(one) in _CONSOLES), None)
         file = next((one for one in appenders if _kind(one) in _FILES), None)
         for one in appenders:
-            if one is not console and (one is not file or console is not None):
+            if one is not console and one is not file:
                 self.ignored.append(f"appender {self._attribute(one, 'name')}")
         chosen = file if console is None else console
         if chosen is not None and self._is_json(chosen):
             yield "logging-format", "JSON"
-        if console is None and file is not None and self._attribute(file, "fileName"):
+        if file is not None and self._attribute(file, "fileName"):
             yield "logging-file", self._attribute(file, "fileName")
+            if console is not None:
+                yield "logging-console", "true"
             yield from self._rotation(file)
 
     def _rotation(self, file: Element) -> Iterator[tuple[str, str]]:

@@ -34,9 +34,22 @@ def _form(*refs: str) -> bytes:
 
 
 def test_level_and_json_pattern_of_the_console() -> None:
-    found = parse_log4j(_form("Console", "Rolling"), {})
+    found = parse_log4j(_form("Console"), {})
     assert found.options == {"logging": "DEBUG", "logging-format": "JSON"}
-    assert found.ignored == ("logger org.example", "appender Rolling")
+    assert found.ignored == ("logger org.example",)
+
+
+def test_a_file_beside_the_console() -> None:
+    found = parse_log4j(_form("Rolling", "Console"), {"HOSTNAME": "v1"})
+    assert found.options == {
+        "logging": "DEBUG",
+        "logging-format": "JSON",
+        "logging-file": "/var/log/besu-v1.log",
+        "logging-console": "true",
+        "logging-file-max-size": "10",
+        "logging-files-kept": "5",
+    }
+    assert found.ignored == ("logger org.example",)
 
 
 def test_a_file_in_place_of_the_console() -> None:
