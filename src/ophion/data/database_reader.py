@@ -140,6 +140,7 @@ class DatabaseReader:
                         )
                     del blocks[:done]
                     yield tables
+                    del tables  # releases their memory before the next execution
             return
         ((name, names),) = named
         while first <= last:

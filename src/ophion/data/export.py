@@ -306,12 +306,14 @@ class Export:
             self._check_running()
             for item in reads(first, last):
                 yield item
+                del item
                 self._check_running()
 
         ranges = self._reader.ranges(job.datasets[0], job.first, job.last)
         for item in read_ahead(ranges, read, self._plan.workers, scans):
             self._check_running()
             yield item
+            del item
 
     def _check_running(self) -> None:
         if self._is_stopped.is_set():

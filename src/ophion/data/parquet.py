@@ -64,6 +64,8 @@ def write_parquet(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableD
     for together in tables:
         for file, table in zip(files, together, strict=True):
             file.add(table)
+            del table
+        del together  # a file that has written its rows holds their memory no more
         while sum(file.held_bytes for file in files) >= MAX_GROUP_BYTES:
             max(files, key=lambda file: file.held_bytes).flush()
     for file in files:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 BlockRange = tuple[int, int]
 
 MAX_WAITING: Final = 1
-"""Maximum number of items of a range that wait for the consumer."""
+"""Maximum number of items of a range that are read or wait for the consumer."""
 
 
 class _RangeItems(Generic[T]):
@@ -27,19 +27,28 @@ class _RangeItems(Generic[T]):
         self._is_closed = False
 
     def fill(self) -> None:
-        """Read the range."""
+        """Read the range. The next item is read when the consumer has taken the last one: items may be large."""
         try:
-            for item in self._read():
+            items = iter(self._read())
+            while self._may_read():
+                try:
+                    item = next(items)
+                except StopIteration:
+                    break
                 with self._changed:
-                    self._changed.wait_for(lambda: self._is_closed or len(self._items) < MAX_WAITING)
-                    if self._is_closed:
-                        break
                     self._items.append(item)
                     self._changed.notify_all()
+                del item
         finally:
             with self._changed:
                 self._is_done = True
                 self._changed.notify_all()
+
+    def _may_read(self) -> bool:
+        """Wait for the consumer. Returns false when it has stopped."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or len(self._items) < MAX_WAITING)
+            return not self._is_closed
 
     def __iter__(self) -> Iterator[T]:
         while True:
@@ -50,6 +59,7 @@ class _RangeItems(Generic[T]):
                 item = self._items.popleft()
                 self._changed.notify_all()
             yield item
+            del item  # releases its memory before the wait for the next one
 
     def close(self) -> None:
         """Stop the thread at its next item."""
@@ -64,8 +74,8 @@ def read_ahead(
     workers: int,
     pool: Executor | None = None,
 ) -> Iterator[T]:
-    """Yield the items of each range. At most `workers` + 1 ranges are held, with `MAX_WAITING` items and one more that
-    is read, so memory is bounded.
+    """Yield the items of each range. At most `workers` + 1 ranges are held, with `MAX_WAITING` items each, so memory is
+    bounded.
 
     Closing the iterator stops the reads. `pool` may be shared: it must start tasks in the order of submission.
     """
