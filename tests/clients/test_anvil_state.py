@@ -85,3 +85,19 @@ def test_anvil_restores_a_dump(tmp_path: Path) -> None:
         assert node.ask("anvil_loadState", dump) is True
         assert view(node, hashes) == expected
         assert node.mined(node.send(FIRST, OTHER))["status"] == "0x1"
+
+
+def test_a_transaction_of_an_impersonated_account_is_restored_with_its_sender(tmp_path: Path) -> None:
+    with anvil() as node:
+        node.ask("anvil_impersonateAccount", OTHER)
+        node.ask("anvil_setBalance", OTHER, hex(10**20))
+        node.mined(node.send(OTHER, SECOND))
+        dump = node.ask("anvil_dumpState")
+    with ophion(tmp_path / "data") as node:
+        node.ask("anvil_loadState", dump)
+        sent = node.ask("eth_getBlockByNumber", "0x1", True)["transactions"][0]
+        assert (sent["from"], sent["to"]) == (OTHER, SECOND)
+        dump = node.ask("anvil_dumpState")
+    with anvil() as node:
+        assert node.ask("anvil_loadState", dump) is True
+        assert node.ask("eth_getBlockByNumber", "0x1", True)["transactions"][0]["from"] == OTHER

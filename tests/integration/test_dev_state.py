@@ -76,6 +76,17 @@ def test_a_loaded_dump_restores_blocks_transactions_and_receipts(tmp_path: Path)
         assert node.ask("eth_getTransactionByHash", hashes[0]) is None
 
 
+def test_a_transaction_of_an_impersonated_account_is_restored_with_its_sender(tmp_path: Path) -> None:
+    with dev(tmp_path / "one", "--preset=anvil") as (node, _):
+        node.ask("anvil_impersonateAccount", OTHER)
+        node.ask("anvil_setBalance", OTHER, hex(10**20))
+        hashes = [sent(node, **{"from": OTHER}, to=SECOND, value="0x1")]
+        expected, dump = view(node, hashes), node.ask("anvil_dumpState")
+    with dev(tmp_path / "two", "--preset=anvil") as (node, _):
+        node.ask("anvil_loadState", dump)
+        assert view(node, hashes) == expected
+
+
 def test_a_restored_chain_is_there_after_a_restart(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with dev(tmp_path / "one", "--preset=anvil", f"--state={state}") as (node, process):

@@ -7,9 +7,12 @@ from typing import Any
 
 import orjson
 
-from ophion.dev.block_json import decode_int
+from ophion.dev.block_json import decode_address, decode_int, decode_transaction
 from ophion.dev.cheat_codes import DevNode
+from ophion.native.crypto import keccak256
 from ophion.native.store import Store
+from ophion.primitives import rlp
+from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Hash32
 
 _HEADER_FIELDS = (
@@ -22,6 +25,7 @@ _TRANSACTION_FIELDS = (
     "value", "accessList", "blobVersionedHashes", "authorizationList", "input", "r", "s", "yParity", "v", "hash",
 )  # fmt: skip
 _DYNAMIC_FEE = 2
+_FIRST_LIST_BYTE = 0xC0
 
 
 def dumped_blocks(dev: DevNode, last: int) -> tuple[list[orjson.Fragment], list[orjson.Fragment]]:
@@ -47,8 +51,25 @@ def _signed(transaction: dict[str, Any]) -> dict[str, Any]:
     fields = {name: transaction[name] for name in _TRANSACTION_FIELDS if name in transaction}
     if decode_int(fields["type"]) >= _DYNAMIC_FEE:
         fields.pop("gasPrice", None)
+    return {
+        "transaction": fields,
+        "impersonated_sender": transaction["from"] if _is_impersonated(transaction) else None,
+    }
+
+
+def _is_impersonated(transaction: dict[str, Any]) -> bool:
     r, s, sender = (decode_int(transaction[name]) for name in ("r", "s", "from"))
-    return {"transaction": fields, "impersonated_sender": transaction["from"] if s == 1 and r in (sender, 1) else None}
+    return s == 1 and r in (sender, 1)
+
+
+def _hash(transaction: dict[str, Any]) -> str:
+    """Return the hash under which Anvil finds a transaction. For impersonated accounts, it covers the sender too."""
+    if not _is_impersonated(transaction):
+        return str(transaction["hash"])
+    sender = decode_address(transaction["from"])
+    raw = decode_transaction(transaction, sender)
+    encoded = raw if raw[0] >= _FIRST_LIST_BYTE else rlp.encode(raw)
+    return data(keccak256(encoded + sender))
 
 
 def _results(store: Store, block_hash: Hash32, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -82,7 +103,7 @@ def _results(store: Store, block_hash: Hash32, block: dict[str, Any]) -> Iterato
         }
         yield {
             "info": {
-                "transaction_hash": transaction["hash"],
+                "transaction_hash": _hash(transaction),
                 "transaction_index": decode_int(receipt["transactionIndex"]),
                 "from": receipt["from"],
                 "to": receipt["to"],

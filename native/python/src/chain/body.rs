@@ -36,11 +36,14 @@ pub struct Transaction {
 #[pymethods]
 impl Transaction {
     /// Make a transaction that its sender has not signed. Only development networks execute it.
+    ///
+    /// The sender cache keeps its sender: a body that is decoded next with this transaction has it too.
     #[staticmethod]
     #[pyo3(signature = (raw, sender, /))]
     fn impersonated(raw: Raw, sender: Addr) -> Answer<Self> {
         let tx = Tx::decode(raw.0)?;
         let known = Known { hash: tx.hash(), sender: sender.0 };
+        sender_cache::keep(known.hash, known.sender);
         Ok(Transaction { tx: Arc::new(tx), known })
     }
 

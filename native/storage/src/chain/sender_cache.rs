@@ -62,6 +62,11 @@ pub fn sender_of(hash: B256, recover: impl FnOnce() -> Result<Address>) -> Resul
     recover().inspect(|sender| remember(hash, *sender))
 }
 
+/// Keep the sender of a transaction that needs no recovery, because its signature is not valid.
+pub fn keep(hash: B256, sender: Address) {
+    SENDERS.put(hash, sender);
+}
+
 fn remember(hash: B256, sender: Address) {
     RECOVERED.fetch_add(1, Ordering::Relaxed);
     SENDERS.put(hash, sender);
