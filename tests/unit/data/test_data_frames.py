@@ -54,6 +54,10 @@ def test_a_chain_that_cannot_be_opened_is_one_error(data_path: Path, tmp_path: P
     for wrong in (None, 5, b"x", "a\0b", [], tmp_path / "missing"):
         with pytest.raises((CommandError, StorageError)):
             open_chain(wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_missing_genesis_file_is_one_error(data_path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="the extra ophion[data] is not installed")
     with (
         open_chain(data_path, genesis=tmp_path / "missing.json") as chain,
         pytest.raises(CommandError, match="genesis"),

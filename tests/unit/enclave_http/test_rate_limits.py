@@ -58,7 +58,7 @@ def test_a_member_above_its_rate_leaves_slots_to_other_members(monkeypatch: pyte
     names = [bytes([number]) * 32 for number in range(20)]
     directory = PeerDirectory()
     for name in names:
-        directory.came(Elsewhere(name * 2, True), name)
+        directory.add(Elsewhere(name * 2, True), name)
     rates = SenderRates(directory, ManualClock())
     counts = {"waiting": 0, "refused": 0}
 

@@ -11,8 +11,8 @@ from ophion.testing.ports import free_ports
 
 _ANOTHER = """
 import sys
-from ophion.quickstart.ports import Claims
-with Claims() as claims:
+from ophion.quickstart.ports import PortClaims
+with PortClaims() as claims:
     print([port for port in sys.argv[1:] if claims.take(int(port))])
 """
 
