@@ -57,6 +57,21 @@ def test_blocks_within_one_second_get_rising_timestamps_and_one_warning(
     assert all("number=12 ahead_s=11" in message and "--dev-equal-timestamps" in message for message in warned)
 
 
+def test_no_advice_on_equal_timestamps_where_they_are_in_force(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(core: TestCore) -> tuple[int, float]:
+        await core.seal(seconds=0)
+        core.clock.wall -= 100
+        return (await core.seal(seconds=0)).timestamp, core.clock.now()
+
+    config = replace(DEV_CONFIG, miner=replace(DEV_CONFIG.miner, equal_timestamps=True))
+    with open_core(tmp_path, config) as core, caplog.at_level(logging.WARNING, "ophion.producer.block_assembly"):
+        timestamp, now = asyncio.run(story(core))
+    assert timestamp > now + 50
+    assert not caplog.records
+
+
 def test_a_chain_ahead_of_the_clock_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def story(core: TestCore) -> int:
         return [await core.seal(seconds=0) for _ in range(30)][-1].timestamp
