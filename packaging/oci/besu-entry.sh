@@ -34,7 +34,7 @@ fi
         PERMISSION_CHECK_PATH:*:READ_WRITE)
             path=${line#*:}
             path=${path%:*}
-            mkdir -p "$path"
+            (umask 022 && mkdir -p "$path")
             chown -hR "$user:" "$path"
             find "$path" -type d -exec chmod u+rwx {} + -o -type f -exec chmod u+rw {} +
             ;;

@@ -132,7 +132,10 @@ def test_the_entry_point_reads_quotes_as_the_one_of_besu(tmp_path: Path, word: s
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can change the user")
-def test_the_entry_point_gives_paths_to_the_user_and_starts_the_node_as_this_user(open_folder: Path) -> None:
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_entry_point_gives_paths_to_the_user_and_starts_the_node_as_this_user(
+    open_folder: Path, umask: int
+) -> None:
     tmp_path = open_folder
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)
@@ -153,7 +156,7 @@ def test_the_entry_point_gives_paths_to_the_user_and_starts_the_node_as_this_use
     """
     environ = {**os.environ, "BESU_USER_NAME": "daemon"}
     command = ["sh", str(_entry(tmp_path, program)), "--data-path=x"]
-    result = subprocess.run(command, check=False, capture_output=True, text=True, env=environ)
+    result = subprocess.run(command, check=False, capture_output=True, text=True, env=environ, umask=umask)
     assert (result.returncode, result.stderr) == (0, "")
     daemon = pwd.getpwnam("daemon")
     assert result.stdout == f"daemon {grp.getgrgid(daemon.pw_gid).gr_name} {daemon.pw_dir} --data-path=x\n"

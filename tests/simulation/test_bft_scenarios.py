@@ -175,7 +175,7 @@ def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_
     first = found.members[1].machine
     assert first is not None
     assert first.height is not None
-    prepared = first.height.memory.prepared
+    prepared = first.height.durable_votes.prepared
     assert prepared is not None
     found.crash(0)
     assert found.run(12.0, reached(found, 1, (1, 2, 3)))

@@ -77,7 +77,7 @@ def test_more_liars_than_tolerated_are_found_out(protocol: str) -> None:
 
 
 def test_a_machine_that_forgets_its_votes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DurableVotes, "resume_round", property(lambda _memory: 0))
+    monkeypatch.setattr(DurableVotes, "resume_round", property(lambda _votes: 0))
     assert rules_broken(played("ibft2", 4, 60)) & {"one vote per round", "rounds only go up"}
 
 

@@ -63,9 +63,9 @@ class WireNetwork:
     def start(self, node: Node) -> None:
         """Start a node with the content of its disk."""
         protocol = node.ledger.engine.protocol(node.ledger.head.number + 1)
-        memory = DurableVotes.decode(node.disk, protocol) if node.disk is not None else None
+        votes = DurableVotes.decode(node.disk, protocol) if node.disk is not None else None
         factory = KeyMessageFactory(protocol, node.key, node.profile)
-        node.machine = BftStateMachine(protocol, factory, node.ledger.engine.limits(1), memory=memory)
+        node.machine = BftStateMachine(protocol, factory, node.ledger.engine.limits(1), durable_votes=votes)
         self._tell(node, node.ledger.engine.new_head(node.ledger.head, node.ledger))
 
     def stop(self, node: Node) -> None:
@@ -95,7 +95,7 @@ class WireNetwork:
         elif isinstance(effect, CancelTimer):
             node.timers.pop(effect.kind, None)
         elif isinstance(effect, StoreVotes):
-            node.disk = effect.memory.encode()
+            node.disk = effect.durable_votes.encode()
         elif isinstance(effect, Multicast):
             self.sent.append((node, effect.message))
             self._send(node, effect.message)
