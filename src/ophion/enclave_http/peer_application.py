@@ -42,6 +42,8 @@ from ophion.runtime.clock import Clock, Entropy
 
 _MAX_BODY_BYTES: Final = (MAX_RECORD_BYTES + 1024 * 1024) * 4 // 3 + 4096
 _LIMITS: Final = HttpLimits(max_connections=256, max_body_bytes=_MAX_BODY_BYTES, idle_timeout_s=120.0)
+MAX_HELD_BYTES: Final = 64 * 1024 * 1024
+"""Memory budget of this port. Everyone may send to it, so its clients must not use up the budget of JSON-RPC."""
 _MAX_OPEN: Final = 256
 """Maximum number of pending requests."""
 _TIMEOUT_S: Final = 15.0

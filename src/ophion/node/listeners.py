@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.node.security_options import AuthConfig, TlsConfig
@@ -18,6 +20,7 @@ from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import WebSocketLimits
 from ophion.rpc.transport.websocket.service import WebSocketService
 from ophion.runtime.clock import Clock, Entropy
+from ophion.runtime.memory_budget import MemoryBudget
 from ophion.runtime.supervisor import Service
 
 if TYPE_CHECKING:
@@ -238,12 +241,13 @@ def enclaves_port(
     shared: SharedResources,
     tessera: TesseraPeers | None,
 ) -> HttpService:
-    """Build the service for enclaves of nodes that are not peers."""
+    """Build the service for enclaves of nodes that are not peers. Its clients have a memory budget of their own."""
     from ophion.enclave.embedded import EmbeddedEnclave
-    from ophion.enclave_http.peer_application import peer_service
+    from ophion.enclave_http.peer_application import MAX_HELD_BYTES, peer_service
 
     assert isinstance(enclave, EmbeddedEnclave), "the options do not serve one outside"
-    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, shared, tessera)
+    own = replace(shared, budget=MemoryBudget(min(MAX_HELD_BYTES, config.limits.max_held_bytes)))
+    return peer_service(enclave, config.enclave.peer_host, port, clock, entropy, own, tessera)
 
 
 def distant_enclaves(config: NodeConfig, enclave: Enclave, clock: Clock, entropy: Entropy) -> Service:
