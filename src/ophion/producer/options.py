@@ -92,7 +92,9 @@ class MinerConfig(Options):
 
 
 class ConsensusConfig(Options):
-    """Consensus: round timeouts, message forms and the shared vote store of a validator."""
+    """Consensus: round timeouts, message formats of older clients, and the vote store that nodes with one validator key
+    share.
+    """
 
     max_round_timeout_s: float = option(
         "--bft-max-round-timeout",

@@ -1,7 +1,7 @@
 """The public interface: JSON-RPC 2.0 over HTTP and WebSocket.
 
-    bytes -> transport -> dispatch -> methods -> services -> chain, pool, producer
-                 \\<- bytes that the extension rendered
+    request: bytes -> transport -> dispatch -> methods -> services -> chain, pool, producer
+    answer:  bytes <- transport <- JSON, much of it rendered in Rust
 
     endpoints    HTTP and WebSocket services of a node: paths, methods of each port, health
     methods      the methods, one file per topic

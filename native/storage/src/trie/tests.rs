@@ -186,8 +186,8 @@ fn tries_that_grow_upon_each_other_let_go_of_what_is_written() {
                     assert_eq!(found.map(|slot| slot.0), Some(*value), "seed {seed}, step {step}");
                 }
                 if writing == 0 {
-                    // at most five paths are still in memory after eviction, and each branch on them holds its small
-                    // leaves
+                    // this step has changed five keys, so after the eviction at most the paths to these keys are in
+                    // memory, with leaves that their branches contain
                     let live = trie.root.as_ref().map_or(0, Child::live);
                     assert!(live <= 5 * 3 * 17, "seed {seed}, step {step}: {live} nodes of {} entries", entries.len());
                 }

@@ -213,7 +213,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         self.gas_before = interpreter.gas.remaining();
         self.whole_cost = self.costs.next(self.opcode, self.gas_before, interpreter, context);
         if interpreter.runtime_flag.is_static() {
-            // a static frame may reject the call, so add the gas that the call would pass to the callee
+            // if a static frame rejects this call, geth still logs a cost with the gas for the callee
             self.whole_cost += self.costs.handed_on(self.opcode, self.gas_before, self.whole_cost, interpreter);
         }
         let name = mnemonic(self.opcode, interpreter.runtime_flag.spec_id());

@@ -60,10 +60,10 @@ class OptionTexts(Struct, frozen=True):
 def read_flag(
     token: str, rest: deque[str], options: Mapping[str, OptionSpec], words: Iterable[str] = ()
 ) -> OptionTexts:
-    """Read the flag in `token`. If the value of the flag is a separate token, remove this token from `rest`.
+    """Read the flag in `token` and its value. The value may follow in `rest`, and is then removed from `rest`.
 
-    `options` is keyed by flag. `words` are the command names that may follow; they are not read as the value of an
-    option whose value is optional. Raises `ConfigError` for an unknown flag or a missing value.
+    `options` is keyed by flag. `words` are command names: a command name after an option with an optional value is not
+    the value. Raises `ConfigError` for an unknown flag or a missing value.
     """
     flag, attached = _split(token, options)
     spec = options.get(flag)
