@@ -119,9 +119,9 @@ mod tests {
     use super::*;
 
     fn encoded(number: u64) -> Tx {
-        let signature = Signature::new(U256::from(number + 5), U256::from(7), number % 2 == 0);
+        let signature = Signature::new(U256::from(number + 5), U256::from(7), number.is_multiple_of(2));
         let to = Address::left_padding_from(&number.to_be_bytes());
-        let kind = if number % 4 == 0 { TxKind::Create } else { TxKind::Call(to) };
+        let kind = if number.is_multiple_of(4) { TxKind::Create } else { TxKind::Call(to) };
         let value = U256::from(number) << ((number * 37 % 250) as usize);
         let input = Bytes::from(vec![(number % 3) as u8; (number * number % 400) as usize]);
         let price = (1u128 << (number % 80)) - u128::from(number % 2);
