@@ -114,7 +114,7 @@ class _ConnectionCheck:
         by_contract = rules.contract_refusal_of(remote, action)
         if self._listed is not None:
             is_listed = remote.node_id == rules.local.node_id or listener(remote) in self._listed
-            # the new allowlist decides only together with the permission contract: both must permit the connection
+            # the new allow-list decides only together with the permission contract: both must permit the connection
             return not is_listed or by_contract is not None
         if rules.contract is None:
             return False
