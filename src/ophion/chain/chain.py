@@ -30,7 +30,9 @@ FIRST_STATE_KEY: Final = "first state"
 """Database key under which the number of the checkpoint block is stored."""
 
 RESTORED_KEY: Final = "restored over genesis"
-"""Database key of a development node that has replaced its blocks by those of a state dump: its own genesis hash."""
+"""Database key under which a development node stores its own genesis hash, after the blocks of a state dump have
+replaced its blocks.
+"""
 
 
 class Chain:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 BlockRange = tuple[int, int]
 
 MAX_WAITING: Final = 1
-"""Maximum number of items of a range that are read or wait for the consumer."""
+"""Maximum number of items of one range in memory: being read, or waiting for the consumer."""
 
 
 class _RangeItems(Generic[T]):
@@ -27,7 +27,7 @@ class _RangeItems(Generic[T]):
         self._is_closed = False
 
     def fill(self) -> None:
-        """Read the range. The next item is read when the consumer has taken the last one: items may be large."""
+        """Read the range. Items may be large, so the next item is read when the consumer has taken the previous item."""
         try:
             items = iter(self._read())
             while self._may_read():

@@ -63,7 +63,9 @@ def _is_impersonated(transaction: dict[str, Any]) -> bool:
 
 
 def _hash(transaction: dict[str, Any]) -> str:
-    """Return the hash under which Anvil finds a transaction. For impersonated accounts, it covers the sender too."""
+    """Return the hash under which Anvil finds a transaction. For an impersonated account, the hash also covers the
+    sender.
+    """
     if not _is_impersonated(transaction):
         return str(transaction["hash"])
     sender = decode_address(transaction["from"])
@@ -73,7 +75,9 @@ def _hash(transaction: dict[str, Any]) -> str:
 
 
 def _results(store: Store, block_hash: Hash32, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield receipt and outcome of each transaction. Anvil requires a call tree: it has only the outer call."""
+    """Yield receipt and outcome of each transaction. Anvil requires a call tree, so each outcome has a tree with only
+    the outer call.
+    """
     if not block["transactions"]:
         return
     receipts = orjson.loads(store.block_receipts_json(block_hash, False) or b"[]")

@@ -49,7 +49,7 @@ def decode_header(block: dict[str, Any]) -> Header:
 def decode_transaction(fields: dict[str, Any], impersonated: Address | None = None) -> bytes:
     """Return the encoding of a signed transaction.
 
-    A transaction of an impersonated account has no valid signature: it gets the one that names its sender.
+    A transaction of an impersonated account gets the signature of `impersonated_signature`.
     """
     kind = decode_int(fields.get("type") or 0)
     v = decode_int(fields["v"] if fields.get("yParity") is None else fields["yParity"])

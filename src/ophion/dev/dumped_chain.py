@@ -116,7 +116,7 @@ def _check_senders(number: int, body: Body, transactions: list[dict[str, Any]]) 
 
 
 def _transaction(one: dict[str, Any]) -> bytes:
-    """Encode a transaction. An impersonated sender is known from here on (`Transaction.impersonated`)."""
+    """Encode a transaction. Registers the sender of an impersonated transaction (`Transaction.impersonated`)."""
     fields, impersonated = one.get("transaction", one), one.get("impersonated_sender")
     if impersonated is None:
         return decode_transaction(fields)

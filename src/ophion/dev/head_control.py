@@ -188,7 +188,9 @@ class HeadControl:
         return True
 
     def _continues(self, first: HashedHeader) -> bool:
-        """Whether a block has its parent on this chain, or is a first block of a chain that does not fork another."""
+        """Whether a block can be added to this chain: its parent is on the chain. A genesis block can be added unless
+        this chain forks another chain.
+        """
         if first.number == 0:
             return self._chain.canonical(0) is not None
         parent = self._chain.store.canonical_hash(first.number - 1)

@@ -168,8 +168,8 @@ class TesseraRequests:
         return group
 
     def _account(self, address: str) -> bytes:
-        """Return the key whose rate limit is charged for a request from this IP address that contains no proof of its
-        sender.
+        """Return the key whose rate limit is charged for a request from this IP address, if the request does not prove
+        its sender.
         """
         return min(self._peers.keys_at(address), default=UNKNOWN_SENDERS)
 

@@ -1,8 +1,8 @@
 """`UnprovenWork`: decodes and decrypts requests of senders that have not proven their key yet.
 
-A request names its sender in its body, and only decryption proves the name. So requests of members wait in the same
-queue as requests of strangers. Each address has a queue of its own, and the addresses run round robin. At most as many
-jobs as the lane has threads are in the lane, so that the blocks of peers wait for a few jobs only.
+A request names its sender, but only decryption proves the name. So requests of members cannot have priority. Each IP
+address has its own queue, and the queues are served round robin. The lane holds at most one of these jobs per thread,
+so blocks of peers wait only for a few jobs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ophion.rpc.transport.http.messages import Request
 from ophion.runtime.thread_pools import Lane
 
 SHORT_BYTES: Final = 32 * 1024
-"""Size of requests up to which a job runs on the event loop."""
+"""Maximum size in bytes of a request that is handled on the event loop."""
 
 T = TypeVar("T")
 

@@ -70,8 +70,8 @@ def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
 
 
 def _url(variables: Mapping[str, str], signal: str) -> str | None:
-    """Return the URL of a signal. The URL is in the variable of the signal. Otherwise it is the general variable plus
-    the path of the signal.
+    """Return the URL of a signal: the value of the signal's own variable, or else the general variable plus the path of
+    the signal.
     """
     name = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
     base = variables.get(_ENDPOINT)

@@ -116,7 +116,7 @@ class DataDirectory:
     def open(cls, path: Path, holds_program: bool = False) -> DataDirectory:
         """Open and lock a directory for reading and writing. Creates a missing directory.
 
-        `holds_program` is for the home of a Besu: other users may go on using the program there.
+        With `holds_program`, the directory is also Besu's home, and other users may still use the program in it.
         """
         refuse_foreign_data(path)
         with _explained(path):

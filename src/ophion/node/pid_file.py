@@ -10,11 +10,11 @@ log = logging.getLogger(__name__)
 
 
 def write_pid_file(path: Path | None) -> None:
-    """Write the process id. A file that cannot be written is one error in the log, as in Besu: the node goes on."""
+    """Write the process id. If this fails, logs one error, as in Besu, and the node continues."""
     if path is None:
         return
     try:
-        # O_NOFOLLOW: /tmp is a usual place, where others can put links
+        # do not follow symbolic links: the file is often in /tmp, where other users can create links
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
         with os.fdopen(descriptor, "w") as file:
             file.write(str(os.getpid()))

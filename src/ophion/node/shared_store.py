@@ -1,7 +1,7 @@
 """Databases that are open for reading, one object for each in a process.
 
-LMDB refuses to open one database twice in one process. A notebook does so when a cell runs again, so all readers of a
-database share one `Store`, which is closed with its last reader.
+LMDB cannot open a database twice in one process. But a notebook opens its database again each time a cell runs. So all
+readers of a database share one `Store`, and the last reader closes it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _OPEN_TWICE = "already open in this program"
 
 _lock = threading.Lock()
 _shared: WeakValueDictionary[tuple[int, int, int], SharedStore] = WeakValueDictionary()
-"""Open databases by process, device and inode of their directory. A reader that is dropped without `close` leaves no
-entry, because the entries are weak.
+"""Open databases by process, device and inode of their directory. The references are weak, so a reader that is dropped
+without `close` leaves no entry.
 """
 
 
@@ -33,7 +33,7 @@ class SharedStore:
 
     @classmethod
     def open(cls, database: Path) -> SharedStore:
-        """Open a database for reading, or return the one that another reader has opened."""
+        """Open a database for reading, or return the database that another reader has opened."""
         status = os.stat(database)
         key = os.getpid(), status.st_dev, status.st_ino
         with _lock:
@@ -49,7 +49,7 @@ class SharedStore:
             return made
 
     def release(self) -> None:
-        """End one use. The last one closes the database."""
+        """Release the database. The last reader closes it."""
         with _lock:
             self._readers -= 1
             if not self._readers:
@@ -57,7 +57,10 @@ class SharedStore:
 
 
 def opened_again(error: StorageError, database: Path, *, read_only: bool = False, durable: bool = True) -> Store:
-    """Open a database after `error`, if this process had it open. Raises an error that says what to do otherwise."""
+    """Open a database again after `error`, if the error says that this process already has the database open. First
+    collects readers that were dropped without `close`. Raises `StorageError` with instructions if the database is still
+    open.
+    """
     if _OPEN_TWICE not in error.message:
         raise error
     # a chain that was dropped without close() may wait for the garbage collector

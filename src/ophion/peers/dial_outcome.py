@@ -9,8 +9,8 @@ from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.policy.dial_plan import BRIEF_S, LASTING_S, DialOutcome
 
 _BROKEN: Final = (DisconnectReason.TCP_ERROR, DisconnectReason.CLIENT_QUITTING, DisconnectReason.TIMEOUT)
-"""Disconnect reasons of a connection that broke. Such a connection counts as successful if it lasted `BRIEF_S` seconds.
-A connection that one side ended on purpose must last `LASTING_S` seconds.
+"""Disconnect reasons that mean a network failure. After such a reason, a connection that lasted `BRIEF_S` seconds
+counts as successful. After any other reason, it must have lasted `LASTING_S` seconds.
 """
 
 

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _RULES_BURST_S: Final = 0.2
 _RULES_SHARE: Final = 0.05
-"""Maximum share of the event loop's time that permission checks may take for Pings of unknown nodes."""
+"""Maximum share of the event loop's time for permission checks of unknown nodes that send Pings."""
 _CATCH_UP: Final = (
     "; the contract is called at the latest block of this node. If this node is behind, set --bootnodes to permitted"
     " nodes: connections with them are allowed until it has caught up"

@@ -16,7 +16,7 @@ BEST_SCORE: Final = 150
 
 
 class Link(Protocol):
-    """What a `Peer` needs of its connection: send, limit, spawn, disconnect."""
+    """Interface of a connection for its `Peer`: send, limit, spawn, disconnect."""
 
     @property
     def is_open(self) -> bool: ...

@@ -67,8 +67,8 @@ class AccountContract:
     def refusal_at_head(self, transaction: Transaction) -> str | None:
         """Explain why the next block may not contain a transaction of a client. Called on the event loop.
 
-        A call that uses up its gas or its time refuses nothing, and the contract is not called again before the next
-        block: block building decides.
+        If a call uses up its gas or its time, this check permits the transaction, and does not call the contract again
+        before the next block. Block building then decides.
         """
         head = self._chain.head
         if self._too_expensive_at == head.hash:

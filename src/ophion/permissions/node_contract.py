@@ -24,7 +24,7 @@ from ophion.primitives.types import Address, Hash32
 log = logging.getLogger(__name__)
 
 _MAX_NAMES: Final = 8
-"""Maximum number of host names of a node about which the contract is asked."""
+"""Maximum number of host names per node that the contract is asked about."""
 _INVALID: Final = "Error validating onchain node permissioning smart contract configuration"
 
 

@@ -23,7 +23,7 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 300.0
 GIVE_UP_S: Final = 24 * 3600.0
 _BREATH_S: Final = 1.0
-"""Seconds between two requests, however many payloads are due."""
+"""Minimum seconds between two requests."""
 
 
 class _Missed:

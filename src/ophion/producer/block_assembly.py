@@ -230,8 +230,9 @@ class Assembler:
         await self._importer.import_block(ChainBlock(self.chain.engine.hashed(header), body))
 
     def _note_lead(self, header: Header) -> None:
-        """Warn once that timestamps of the development network run ahead of the clock, because each block is a second
-        after its parent. No warning if a test has moved the time: there, a block may have the time of its parent.
+        """Warn once if timestamps of the development network are ahead of the clock, because each block is a second
+        after its parent. Does not warn if a test has set the time, because blocks may then have the time of their
+        parent.
         """
         lead_s = header.timestamp - self.clock.now()
         if lead_s <= _LEAD_NOTED_S or not self.chain.spec.is_dev or self._has_noted_lead:

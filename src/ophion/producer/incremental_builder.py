@@ -2,7 +2,7 @@
 
     IncrementalBuilder(plan)  parent and due time are known; nothing happens while the pool is empty
     every few milliseconds    the build lane runs new transactions of the pool; sometimes it hashes the state
-    finish(draft)             the block is due: runs the last transactions, then roots. None: it must be built again
+    finish(draft)             the block is due: runs the last transactions, computes roots. None: build it again
 
 The parent may not be on disk yet. Until the parent is in the chain, the block takes only new arrivals. Later the block
 also takes the transactions that the parent left in the pool. The pool does not change before the block is finished, so

@@ -28,8 +28,8 @@ MAX_REPLY_TIMEOUTS: Final = 10
 MAX_BATCH_CALLS: Final = 500
 CONNECT_TIMEOUT_S: Final = 5.0
 MAX_UNREACHABLE_S: Final = 3.0
-"""How long a request is repeated while no connection can be opened, which is often a wrong address. A busy server is
-retried for longer.
+"""Seconds for which a request is repeated while no connection can be opened. Short, because the address is often wrong.
+A busy server is retried for longer.
 """
 _MAX_MESSAGE_CHARS: Final = 500
 _MAX_BACKOFF_S: Final = 10.0

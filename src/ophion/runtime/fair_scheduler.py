@@ -139,8 +139,8 @@ class FairScheduler:
         self.ends_at -= seconds
 
     def has_time(self) -> bool:
-        """Return whether work may start although `ends_at` has passed. It may if this loop step has had no work yet,
-        because `ends_at` then belongs to an earlier step.
+        """Return whether work may start in a loop step that has had no work yet, although `ends_at` has passed.
+        `ends_at` then belongs to an earlier step.
         """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()

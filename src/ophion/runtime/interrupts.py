@@ -38,10 +38,8 @@ def stop_signals() -> list[signal.Signals]:
 
 
 def end_by_inherited_signals() -> None:
-    """Let stop signals end the process where the system's default action cannot: as process 1 of a container, and
-    where the entry point blocked the signals so that none gets lost before Python runs.
-
-    The kernel ignores the default action for process 1.
+    """Let inherited stop signals end the process in two cases: as process 1 of a container, where the kernel ignores
+    the default action, and if the entry point blocked the signals so that none gets lost before Python runs.
     """
     signals = set(stop_signals())
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) & signals

@@ -80,7 +80,7 @@ class _Later(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__path__" and self.__spec__ is not None and self.__spec__.submodule_search_locations is None:
-            # `from module import name` asks for the path of a package, even if the name is known
+            # `from module import name` also reads `__path__`, which only packages have
             raise AttributeError(name)
         with _LOCK:
             spec: Any = self.__spec__

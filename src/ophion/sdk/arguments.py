@@ -21,7 +21,7 @@ WORD_BYTES: Final = 32
 UINT64: Final = 2**64
 UINT256: Final = 2**256
 MAX_BLOCKS: Final = 2**32
-"""Bound of the number of blocks that one call may mine."""
+"""Limit of the number of blocks that one call may mine."""
 MAX_INTERVAL_S: Final = 2**32
 MAX_ACCOUNTS: Final = 100_000
 

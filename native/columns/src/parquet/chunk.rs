@@ -55,8 +55,8 @@ fn valid(column: &Column) -> impl Iterator<Item = usize> + '_ {
     (0..column.rows()).filter(|row| column.is_valid(*row))
 }
 
-/// Return the number of distinct values of a column, these values as Parquet writes them, and the position of each value
-/// among them. Returns None if the column is smaller without a dictionary.
+/// Return the number of distinct values of a column, these values as Parquet writes them, and the position of each
+/// value among them. Returns None if a dictionary would not make the column smaller.
 fn dictionary_of(kind: Kind, parts: &[&Column], rows: usize) -> Option<(usize, Vec<u8>, Vec<u32>)> {
     let mut plain = Vec::new();
     match kind {

@@ -10,7 +10,7 @@ pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
     let (mut at, mut packed) = (0, 0);
     while at < values.len() {
         let run = values[at..].iter().take_while(|one| **one == values[at]).count();
-        // Bit-packed values come in groups of eight. So the first values of a run may have to complete the group before
+        // Bit-packed values are in groups of eight. If the last group is incomplete, fill it with the first values of
         // the run.
         let missing = (8 - (at - packed) % 8) % 8;
         if run < MIN_RUN + missing {

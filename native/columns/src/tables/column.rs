@@ -114,7 +114,7 @@ impl Column {
             Kind::Fixed(width) => width == value.len(),
             other => other.has_offsets(),
         });
-        // copies of a known length are inlined
+        // use constant lengths, so that the compiler inlines the copy
         match value.len() {
             20 => self.put_array::<20>(value.try_into().expect("the length matches")),
             32 => self.put_array::<32>(value.try_into().expect("the length matches")),

@@ -1,6 +1,6 @@
-//! Notes the gas left before RETURN, which flat traces show, without an inspector.
+//! Records the gas left before RETURN, which flat traces show, without an inspector.
 //!
-//! The result of a frame has the gas after RETURN: RETURN may pay for memory.
+//! The result of a frame only has the gas after RETURN, which may pay for memory.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ thread_local! {
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Replace RETURN by an instruction that also notes the gas left before it.
+/// Replace RETURN by an instruction that also records the gas left before it.
 pub fn install<I>(evm: &mut Evm<I>) {
     evm.instruction.insert_instruction(RETURN, Instruction::new(noting_return), 0);
     LEFT.set(None);

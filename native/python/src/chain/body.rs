@@ -37,7 +37,7 @@ pub struct Transaction {
 impl Transaction {
     /// Make a transaction that its sender has not signed. Only development networks execute it.
     ///
-    /// The sender cache keeps its sender: a body that is decoded next with this transaction has it too.
+    /// Stores the sender in the sender cache, so that a body that is decoded later also has this sender.
     #[staticmethod]
     #[pyo3(signature = (raw, sender, /))]
     fn impersonated(raw: Raw, sender: Addr) -> Answer<Self> {

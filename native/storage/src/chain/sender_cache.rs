@@ -29,8 +29,8 @@ impl Senders {
         Senders { sets: (0..sets).map(|_| Mutex::default()).collect() }
     }
 
-    /// Return the cache set for a transaction hash. An attacker with colliding hashes evicts only entries of one set.
-    /// For each eviction, this node recovers one sender.
+    /// Return the cache set for a transaction hash. An attacker with colliding hashes evicts only the entries of one
+    /// set.
     fn set(&self, hash: &B256) -> std::sync::MutexGuard<'_, Set> {
         let number = u64::from_be_bytes(*hash.first_chunk().expect("a hash has 32 bytes")) as usize;
         self.sets[number % self.sets.len()].lock().unwrap_or_else(PoisonError::into_inner)

@@ -14,7 +14,8 @@ use crate::chain::receipts::ReceiptData;
 /// Number of blocks in a section. Larger sections need fewer lookups, but a block then changes more pages.
 const SECTION_BLOCKS: u64 = 64;
 
-/// Key of an index row, with sizes in bytes: section (5), fold (8), position of the block in its section (1).
+/// Key of an index row, with sizes in bytes: section (5), hash of an address or topic (8), position of the block in its
+/// section (1).
 type Key = [u8; 14];
 
 fn key(fold: u64, number: u64) -> Key {
@@ -25,7 +26,7 @@ fn key(fold: u64, number: u64) -> Key {
     key
 }
 
-/// Return the fold and the block number that a key of the index contains.
+/// Return the address or topic hash and the block number in a key of the index.
 fn parts(key: &[u8]) -> Result<(u64, u64)> {
     let key = Key::try_from(key).map_err(|_| Error::damaged("a key of the log index is too short"))?;
     let mut section = [0; 8];
@@ -78,7 +79,8 @@ pub fn search(tables: &Tables, txn: &RoTxn<'_>, fold: u64, first: u64, last: u64
     Ok(())
 }
 
-/// Search the index of databases before layout 5. The keys of this index are fold (8 bytes) and block number (8 bytes).
+/// Search the index of databases before layout 5. The keys of this index are the hash of an address or topic (8 bytes)
+/// and the block number (8 bytes).
 fn search_unsectioned(
     tables: &Tables,
     txn: &RoTxn<'_>,
@@ -111,7 +113,7 @@ pub fn fold(value: &[u8]) -> u64 {
     })
 }
 
-/// Return the folds of all addresses and topics in a block's receipts.
+/// Return the index hashes of all addresses and topics in a block's receipts.
 pub fn folds(receipts: &[ReceiptData]) -> Vec<u64> {
     let mut found = Vec::new();
     for log in receipts.iter().flat_map(|receipt| &receipt.logs) {

@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use alloy_primitives::map::HashMap;
 
-/// Depth in nibbles from which on trie nodes are not cached. At most 1 + 16 + 256 + 4,096 nodes of a trie lie above
-/// this depth; they take 3 MB.
+/// Trie nodes at this depth in nibbles, or deeper, are not cached. At most 4,369 nodes of a trie are cached; they take
+/// 3 MB.
 pub const MAX_CACHED_DEPTH: usize = 4;
 /// Maximum size of all cached nodes in bytes. The upper levels of five large tries fit.
 const MAX_CACHED_BYTES: usize = 16 << 20;

@@ -51,8 +51,8 @@ impl Selection {
         self.takes(fits)
     }
 
-    /// Return whether the filter selects the entry of a block reward, which has a recipient and no sender. `author` is
-    /// the recipient.
+    /// Return whether the filter selects the entry of a block reward. The entry has the recipient `author` and no
+    /// sender.
     pub fn takes_reward(&mut self, author: &Address) -> bool {
         let fits = self.from.is_empty() && (self.to.is_empty() || self.to.contains(author)) && self.address.is_none();
         self.takes(fits)

@@ -68,7 +68,8 @@ impl FrameEntries {
             root.outcome.as_mut().expect("a frame has an outcome").gas_used = used;
         }
         for entry in &mut self.entries {
-            // like Besu 21.10, the first RETURN or REVERT of a depth decides for all calls of this depth
+            // like Besu 21.10, treat all calls of a depth as reverted if the first RETURN or REVERT of this depth is a
+            // REVERT
             let is_reverted = self.first_end_reverts.get(entry.address.len()).copied().flatten() == Some(true);
             if is_reverted && matches!(entry.action, Action::Call { .. }) {
                 entry.error = Some("Reverted".into());
@@ -127,7 +128,7 @@ impl FrameEntries {
         self.entries.push(entry);
     }
 
-    /// Handle a call that has ended without a frame: it met a precompiled contract, no code, or was refused.
+    /// Handle a call without a frame: of a precompiled contract, of an account without code, or a refused call.
     fn pass(&mut self, start: Start, result: &FrameResult) -> Noted {
         use InstructionResult as R;
         let FrameResult::Call(outcome) = result else { return Err(NeedsInstructions) };
@@ -199,7 +200,7 @@ fn kind_of(inputs: &CallInputs) -> Kind {
     }
 }
 
-/// Runs a transaction like revm's mainnet handler, and notes its frames.
+/// Runs a transaction like revm's mainnet handler, and records its frames.
 pub struct FrameHandler<'a, I> {
     frames: &'a mut FrameEntries,
     inspector: PhantomData<I>,

@@ -133,7 +133,7 @@ fn has_request_contracts(db: &mut ExecDb, block: &Block<'_>) -> Result<bool> {
 
 type Observing<'s, 'v, V> = Tracing<Recording<'s, ObserverReport<'v, V>>>;
 
-/// Apply a plain transfer without the EVM. Returns false if the transaction is none.
+/// Apply a plain transfer without the EVM. Returns false if the transaction is no plain transfer.
 fn transfer<V: BlockObserver>(
     evm: &mut Observing<'_, '_, V>,
     block: &Block<'_>,

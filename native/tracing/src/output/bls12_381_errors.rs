@@ -68,7 +68,7 @@ pub fn curve_words(contract: &Address, input: &[u8]) -> Option<&'static str> {
     .err()
 }
 
-/// Return the reason why a KZG proof is invalid: field elements, points, or the proof itself.
+/// Return the reason why a KZG proof is invalid: an invalid field element, an invalid point, or a failed verification.
 pub fn proof_words(input: &[u8]) -> &'static str {
     let (head, points) = input.split_at(3 * 32);
     if head.chunks_exact(32).skip(1).any(|scalar| U256::from_be_slice(scalar) >= ORDER) {

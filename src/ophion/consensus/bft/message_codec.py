@@ -34,7 +34,7 @@ from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
 _NEWCOMERS: Final = 3
-"""Maximum number of validators added in the few blocks by which a sender may be ahead of this node."""
+"""Number of validators by which the set of a sender may be larger, because the sender may be a few blocks ahead."""
 
 
 def signatures_expected(validators: int) -> int:

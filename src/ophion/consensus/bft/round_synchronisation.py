@@ -1,10 +1,10 @@
 """`RoundSynchronisation`: which rounds the other validators have reached, and whether a quorum is in the current round.
 
-In rounds of equal length, validators could follow each other forever, one always slightly ahead of the others. Timeouts
-double with each round until the cap (the maximum timeout), where all rounds have equal length. So at the cap the
-timeout of a round starts only when a quorum has arrived in the round. Until then this validator repeats its round
-change. Below the cap the doubling timeouts bring validators together, as other clients expect. A validator that has
-prepared a block in this round has received votes of a quorum in this round, so waiting never delays a proof.
+Timeouts double with each round up to the maximum timeout (the cap). The doubling brings validators into one round, as
+other clients expect. At the cap all rounds have equal length, so validators could follow each other forever, one always
+slightly ahead. There the timeout of a round starts only when a quorum has arrived in the round. Until then this
+validator repeats its round change. A validator that has prepared a block in this round has received votes of a quorum
+in this round, so waiting never delays a proof.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ _OPTION: Final = "besu-home"
 
 
 def home_of(program: str) -> Path | None:
-    """Return the home of a program HOME/bin/besu, or None where this is no installation of Besu.
+    """Return the home directory of a program HOME/bin/besu, or None if this is no installation of Besu.
 
-    The name of the home begins with `besu`, as in Besu's archives and image. So a link such as /usr/local/bin/besu does
-    not make /usr/local a data path.
+    Besu's archives and image name the home directory `besu…`. So a link such as /usr/local/bin/besu does not make
+    /usr/local a data path.
     """
     folder = Path(os.path.abspath(program)).parent
     home = folder.parent

@@ -1,8 +1,7 @@
 """Log settings of a Log4j 2 file, which `LOG4J_CONFIGURATION_FILE` names for Besu.
 
-The reader understands the level of the root logger, a JSON pattern or layout, and a file in place of the console or
-beside it, both in the format of the console. One warning names all other settings. Options and variables for logging
-take precedence.
+The reader supports the level of the root logger, JSON output, and a log file with or without the console. File and
+console have one format. One warning names all other settings. Options and variables for logging take precedence.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class UnknownUser(Exception):
 def missing_access(config: NodeConfig, user: str, *others: str) -> Iterator[str]:
     """Yield a line `PERMISSION_CHECK_PATH:PATH:READ|READ_WRITE` for each path that lacks permissions of the user.
 
-    The paths are the data path, also where it does not exist yet, and the genesis file. Raises `UnknownUser`.
+    The paths are the data path, even if it does not exist yet, and the genesis file. Raises `UnknownUser`.
     """
     if others:
         raise UnknownUser(f"--print-paths-and-exit takes one user, not {1 + len(others)}")

@@ -60,7 +60,7 @@ class StateSync:
         """Download the state with this root. Raises `StateGone` when no peer has this state any more."""
         self._root = root
         if root == EMPTY_TRIE_ROOT and await self._write(lambda: self._download.root) == root:
-            # a network without accounts has nothing to fetch, and no peer can prove a range of it
+            # a state without accounts has nothing to fetch, and no peer can prove a range of an empty trie
             return
         try:
             async with asyncio.TaskGroup() as group:
@@ -115,15 +115,14 @@ class StateSync:
     ) -> list[tuple[Hash32, Hash32]]:
         """Request slots of the first accounts in `missing`. Returns the accounts whose storage is still incomplete."""
         first, origin = missing[0]
-        # in a request, the start key applies only to the first account; request the other accounts only from their
-        # first slot on
+        # the start key of a request applies only to its first account, so add only accounts without any stored slot
         whole = [root for root, next_key in missing[1:MAX_STORAGES] if next_key == ZERO_HASH]
         roots = [first] if origin != ZERO_HASH else [first, *whole]
         root, keys = self._root, [accounts[one] for one in roots]
 
         def read(response: bytes) -> tuple[None, int] | None:
             count = self._download.put_storages(response, roots, origin)
-            # treat a response without slots like that of a peer that lacks the state
+            # treat a response without slots like the response of a peer that lacks the state
             return (None, count) if count else None
 
         await self._choice.ask(root, lambda peer: peer.storage_ranges(root, keys, origin), self._lanes.peers, read)

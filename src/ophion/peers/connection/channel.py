@@ -23,7 +23,7 @@ _BYTES_PER_STEP: Final = 64 * 1024
 millisecond.
 """
 _MAX_FINAL_EVENTS: Final = 256
-"""Limit of events that are decoded after the socket has closed, in search of a Disconnect."""
+"""Maximum number of events to decode after the socket has closed, to find a Disconnect."""
 
 
 class Channel:

@@ -24,9 +24,7 @@ class StageTimeouts(Struct, frozen=True):
     closing: float = 2.0
     """Timeout from our Disconnect until the remote node closes the connection."""
     probe: float = 2.0
-    """Seconds that a peer has to answer the Ping that this node sends when a second connection proves the same node
-    key.
-    """
+    """Timeout of the Ping that this node sends when a second connection proves the same node key."""
 
 
 class StageTimer:

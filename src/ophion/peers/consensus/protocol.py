@@ -24,7 +24,7 @@ validator per block.
 _MESSAGES_PER_BLOCK: Final = 4
 """Messages per block and validator that a peer may send, for block periods below 0.2 s."""
 _MIN_PERIOD_S: Final = 0.05
-"""Block periods below this many seconds count as this period in the rate limit."""
+"""Minimum block period in the computation of the rate limit, in seconds."""
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _BYTES_A_SECOND: Final = 16 * 1024 * 1024
 """Limit of bytes per second from a validator: one block of the maximum size."""

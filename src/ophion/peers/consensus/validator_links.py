@@ -1,4 +1,4 @@
-"""`ValidatorLinks`: to which validators each peer is connected, as the peers report.
+"""`ValidatorLinks`: stores which validators each peer reports to be connected to.
 
 A validator sends its messages to every validator that it is connected to. So a node relays a message only to peers that
 have not reported a connection to the author of the message. When all validators are connected, nothing is relayed, and
@@ -40,8 +40,8 @@ _REPORTS_A_SECOND: Final = 2
 """Reports per second that a peer may send. A peer above the limit is treated as a peer that sends no reports."""
 _MAX_SENT: Final = 10
 _SENT_A_SECOND: Final = 0.5
-"""Reports per second that this node sends to a peer at most. Peers accept `_REPORTS_A_SECOND`, which is more, so a
-validator with unstable connections stays below their limit.
+"""Maximum reports per second that this node sends to a peer. Lower than `_REPORTS_A_SECOND`, so that a validator with
+unstable connections stays below the limit of its peers.
 """
 _RETRY_S: Final = 1.0
 """Seconds before a report above the rate limit is tried again."""

@@ -35,8 +35,8 @@ _MAX_KEPT: Final = 4
 """
 _RELAY_DELAY_S: Final = 0.25
 _DELAY_PER_VALIDATOR_S: Final = 0.025
-"""Delay before a proposal is relayed to validators that are connected to its author, in seconds per validator of the
-set. The votes of a large set take longer to arrive.
+"""Delay per validator of the set, in seconds, before a proposal is relayed to validators that are connected to its
+author. In a large set, votes take longer to arrive.
 """
 _MAX_PROPOSALS: Final = 8
 

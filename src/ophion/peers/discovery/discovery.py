@@ -233,8 +233,8 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # From now on the open Ping counts against `_MAX_OPEN`. So far it may have been only the reply to a Ping of the
-        # remote node.
+        # From now on, count the open Ping against `_MAX_OPEN`. Before, it may have been a reply to a Ping of the remote
+        # node.
         self._returned.leave((enode.node_id, enode.ip, PacketKind.PONG))
         return await asyncio.shield(request.answer)
 
@@ -414,7 +414,7 @@ class Discovery:
 
     def _return_ping(self, enode: Enode) -> None:
         """Ping a node that has pinged this node and has not proven its endpoint. If too many such Pings are open, drop
-        one to the IP with the most open Pings.
+        a Ping to the IP that has the most.
         """
         key = (enode.node_id, enode.ip, PacketKind.PONG)
         if key in self._open or self._ask_for_pong(enode) is None:

@@ -66,8 +66,8 @@ class ForkIds:
     @classmethod
     def of(cls, spec: ChainSpec, genesis: Hash32, genesis_time: int) -> ForkIds:
         """The fork identifiers of a chain specification."""
-        # Announce the fork from Clique to QBFT, which only Ophion has, but not the fork from IBFT 2.0, which Besu does
-        # not announce.
+        # Announce the fork from Clique to QBFT. Do not announce the fork from IBFT 2.0 to QBFT, because Besu does not
+        # announce it.
         migration = (spec.migration_block or 0,) if spec.migrates_from_clique else ()
         return cls(genesis, genesis_time, (*spec.fork_blocks, *migration), spec.fork_times)
 

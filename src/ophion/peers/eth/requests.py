@@ -2,7 +2,7 @@
 
 At most five requests are open, because other clients refuse more; further callers wait. A request returns the encoded
 body of its response or raises `RequestFailed`. Late responses are ignored. Unsolicited responses are a protocol breach.
-A caller may cancel a request. Without a response within the time limit, the request still counts as timed out.
+A cancelled request also counts as timed out if no response arrives within the time limit.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Requests:
         timeout_s: float = TIMEOUT_S,
         cancelled_timed_out: Callable[[], None] = lambda: None,
     ) -> None:
-        """Create the requests of a peer. `cancelled_timed_out` is called for a cancelled request without a response in
+        """Create the requests of a peer. `cancelled_timed_out` is called when a cancelled request gets no response in
         time.
         """
         self._send = send

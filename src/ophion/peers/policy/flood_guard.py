@@ -40,7 +40,7 @@ REFUSED_S: Final = 30.0
 """Minimum seconds before a refused node may redial, unless the permission rules change."""
 _MAX_ADDRESSES: Final = 1024
 _MAX_CALLERS: Final = 8192
-"""Limit of remembered callers. The limit covers all callers of a flood until honest nodes redial."""
+"""Limit of remembered callers. Large enough to remember all callers of a flood until honest nodes redial."""
 _MAX_ACCEPTED: Final = 1024
 
 K = TypeVar("K")

@@ -24,9 +24,7 @@ KIB: Final = 1024
 MAX_LOOKUPS: Final = 1024
 """Maximum number of accounts, codes or trie nodes in one response. Further requested items are ignored, as in geth."""
 MAX_PATH_ITEMS: Final = 4 * MAX_LOOKUPS
-"""Maximum number of path items in one request. Path items above `MAX_LOOKUPS` lookups count too, although they are
-ignored.
-"""
+"""Maximum number of path items in one request. Ignored items above `MAX_LOOKUPS` count too."""
 MAX_PATH_BYTES: Final = 33
 MAX_KEY: Final = b"\xff" * HASH_LENGTH
 

@@ -42,7 +42,7 @@ _MAX_FAILURES: Final = 5
 _MAX_PIECES: Final = 8
 """Limit of additional requests that a helper gets to complete one range of headers."""
 _MIN_FULL_BYTES: Final = 256 * 1024
-"""Size of bodies above which a response with fewer bodies than requested is complete."""
+"""A response with fewer bodies than requested counts as complete if its bodies have at least this size in bytes."""
 _LOOK_S: Final = 0.25
 """Seconds between two checks for slow peers."""
 _WHAT: Final = "synchronisation"
@@ -229,7 +229,7 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # Reject an incomplete header range. Only a complete range ends at a header that is known, which proves the
+            # Reject an incomplete header range. Only the last header of a range is known in advance, and it proves the
             # headers before it.
             self._helper_speed.mark_slow(peer, self._now())
             peer.useless("it sent only a part of the requested headers")

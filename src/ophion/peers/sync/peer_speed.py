@@ -1,4 +1,4 @@
-"""How fast peers deliver, so that slow peers do not delay synchronisation.
+"""Measures how fast peers deliver, so that slow peers do not delay synchronisation.
 
 A peer may answer every request correctly, but just before the time limit or with one item only. Such a peer breaks no
 rule. `HelperSpeed` finds the peers whose responses are late compared with those of other peers. `TargetSpeed` measures
@@ -18,17 +18,17 @@ from ophion.peers.eth.peer import EthPeer
 PATIENCE_S: Final = 1.0
 """Seconds for which the import may wait for the target before another peer is tried."""
 _RECOVERY: Final = 0.5
-"""Seconds of waiting that one second of import makes up for."""
+"""Seconds of waiting that one second of import cancels."""
 _LATE_S: Final = 0.5
 """Minimum seconds after which a response counts as late."""
 _FIRST_LATE_S: Final = 0.75
-"""The same before any peer has answered."""
+"""Minimum seconds after which a response counts as late, while no peer has answered yet."""
 _LATE_FACTOR: Final = 4.0
 """A response is late after this multiple of the mean duration of the fastest peer."""
 _SLOW_S: Final = 30.0
 """Seconds for which a slow peer gets no further requests."""
 _NEWCOMER_S: Final = 10.0
-"""Seconds between two peers that connect during a download and get requests."""
+"""Minimum seconds between the first requests to two peers that connect during a download."""
 _WEIGHT: Final = 0.25
 """Weight of the last duration in the mean duration of a peer."""
 
@@ -106,18 +106,18 @@ class HelperSpeed:
 
 
 class TargetSpeed:
-    """For how long the import of one download has waited for blocks."""
+    """Measures how long the import of one download has waited for blocks."""
 
     def __init__(self) -> None:
         self._waited_s = 0.0
 
     def passed(self, seconds: float, is_importing: bool) -> None:
-        """Record a time in which blocks were imported, or in which the import waited."""
+        """Record the seconds of an import, or the seconds in which the import waited for blocks."""
         change = -_RECOVERY * seconds if is_importing else seconds
         self._waited_s = max(0.0, self._waited_s + change)
 
     def excuse(self) -> None:
-        """Start again, because another peer than the target was slow."""
+        """Reset the measurement, because the import waited for a peer other than the target."""
         self._waited_s = 0.0
 
     @property

@@ -62,8 +62,8 @@ _MUCH_FASTER: Final = 2.0
 """A slow target is replaced by a peer that was faster by this factor."""
 _MAX_TRIALS: Final = 25
 _TRIALS_PER_S: Final = 0.1
-"""Rate limit of the replacements of a slow target by peers of unknown speed. The burst tries each of the default number
-of peers once.
+"""Rate limit of the replacements of a slow target by peers of unknown speed. The burst allows one trial of each peer up
+to the default peer limit.
 """
 
 

@@ -44,8 +44,8 @@ class OptionTexts(Struct, frozen=True):
 
     @property
     def is_default_of_image(self) -> bool:
-        """Whether a variable under the name of Besu or Pantheon gives the value. Their container images set the hosts
-        of all services, also of those that are off.
+        """Whether the value comes from a variable with the prefix of Besu or Pantheon. Their container images set the
+        hosts of all services, even of disabled services.
         """
         return self.source is OptionSource.ENVIRONMENT and f"'{PREFIXES[0]}" not in self.label
 

@@ -70,7 +70,7 @@ class ConnectionSession(Protocol):
 
 
 class ConnectionGuard(Protocol):
-    """Returns the session for the token of a handshake."""
+    """Checks the token of a WebSocket handshake and returns its session."""
 
     def connection_session(self, authorization: bytes | None) -> ConnectionSession: ...
 
