@@ -45,8 +45,8 @@ impl Keyring {
         self.own.iter().find(|(known, _)| known == public).map(|(_, secret)| secret)
     }
 
-    /// Return the cipher for messages between one of our keys and another public key; None if `own` is not our key or a
-    /// key is invalid.
+    /// Return the cipher between one of our keys and another public key; None if `own` is not our key or a key is
+    /// invalid.
     fn between(&self, own: &Key, other: &Key) -> Option<Arc<SalsaBox>> {
         let place = (*own, *other);
         if let Some(known) = self.shared.read().unwrap_or_else(PoisonError::into_inner).get(&place) {
@@ -103,7 +103,7 @@ impl Keyring {
         Ok((sealed.key(), sealed.encode()))
     }
 
-    /// Decrypt a sealed record with the first of our keys that is a recipient; None if none is.
+    /// Decrypt a sealed record with the first of our keys that is a recipient; None if no own key is a recipient.
     pub fn open(&self, sealed: &Sealed<'_>) -> Option<Zeroizing<Vec<u8>>> {
         sealed.boxes.iter().find_map(|one| {
             self.secret(&one.recipient)?;

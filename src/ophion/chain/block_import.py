@@ -88,8 +88,8 @@ class ImportCore:
         self.bad_blocks = BadBlocks()
         self._clock = clock
         self._keeps_revert_data = keeps_revert_data
-        # `_tip` is the head that the chain gets when the batch being written is committed; `chain.head` changes only
-        # when the batch is published
+        # `_tip` is the head of the chain after the commit of the batch being written; `chain.head` changes only when
+        # the batch is published
         self._tip = chain.tip
         # `_best` is the head that the chain gets when all staged blocks are committed
         self._best = chain.tip
@@ -183,8 +183,8 @@ class ImportCore:
             (verify or self.chain.engine.verify)(header, parent, self, int(self._clock.now()))
         except InvalidBlock as error:
             located = error.at(header.number, header.hash)
-            # remember a bad block only if its hash covers the whole header: a BFT block hash does not cover the seals,
-            # so a block with the same hash and valid seals may exist
+            # remember a bad block only if its hash covers the whole header. A BFT block hash does not cover the seals,
+            # so a block with the same hash and valid seals may exist.
             if not error.transient and keccak256(header.header.encode()) == header.hash:
                 self.bad_blocks.add(header, body, located)
             raise located from error

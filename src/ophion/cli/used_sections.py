@@ -25,8 +25,8 @@ _VERSION: Final = (["--version"], ["-V"])
 def read_used_sections(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[Arguments, type[Options]] | None:
     """Return the split command line and a configuration class with the sections that its command uses.
 
-    Returns None if the command line needs the whole configuration: other options, variables, a configuration file, a
-    mistake, or a command that does not begin the command line or names no sections.
+    Returns None if the command line needs the whole configuration. This is the case with other options, variables, a
+    configuration file or a mistake, and if no command with sections comes first.
     """
     if any(name.startswith(_VARIABLES) for name in environ):
         return None

@@ -93,8 +93,8 @@ class DevSealer(InstantSealer):
         return super()._hold_answer(item)
 
     def _is_alone(self, item: PooledTransaction) -> bool:
-        """Whether the sealer is idle, the pool has only this transaction, and its sender sends the next transaction
-        only after it has the result of this one.
+        """Whether the transaction can be mined at once: the sealer is idle, the pool has no other transaction, and the
+        sender waits for the result before it sends again.
         """
         lane = self.write_lane
         return (

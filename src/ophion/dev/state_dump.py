@@ -1,8 +1,8 @@
 """Dumps of a chain in Anvil's format: compressed JSON over JSON-RPC, plain JSON in a file.
 
 A dump holds the accounts of the head, and all blocks with transactions and receipts. `load` replaces the blocks of the
-chain by those of the dump and sets the accounts in the state of the head. A dump without blocks, or with blocks that do
-not continue this chain, has only accounts: then `load` adds empty blocks up to the dump's block number.
+chain by those of the dump and sets the accounts in the state of the head. If a dump has no blocks, or its blocks do not
+continue this chain, `load` uses only the accounts and adds empty blocks up to the dump's block number.
 """
 
 from __future__ import annotations

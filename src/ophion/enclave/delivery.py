@@ -100,8 +100,8 @@ class Delivery:
         try:
             while (rows := self._outbox.page(recipient, _PAGE)) and (links := self._directory.links(recipient)):
                 is_settled = await self._hand_over(recipient, rows)
-                # while this task runs, no second task starts for the recipient; so stop only if the recipient has
-                # opened no new connection meanwhile
+                # stop only if the recipient has opened no new connection: while this task runs, no second task starts
+                # for the recipient
                 if not is_settled and set(links).issuperset(self._directory.links(recipient)):
                     return
         finally:

@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 _FETCHED_AT_ONCE: Final = 128
 _MAX_REFUSED: Final = 1000
-"""Maximum number of payloads and groups that this node refuses before it stops fetching from a peer, because decrypting
-a payload costs time.
+"""Number of refused payloads and groups after which this node stops fetching from a peer, because each decryption costs
+time.
 """
 _MAX_PAGES: Final = 10_000
 """Maximum number of listing pages that are read from one peer at a time. These pages list about ten million payloads.

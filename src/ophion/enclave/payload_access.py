@@ -19,8 +19,8 @@ _MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 
 
 def served(enclave: EmbeddedEnclave, labels: Sequence[RecordLabel], keys: frozenset[bytes]) -> list[EnclaveRecord]:
-    """Return the stored payloads and groups among `labels` of which one of these keys is a participant, as many as fit
-    in a response.
+    """Return the stored payloads and groups with these labels, if one of the keys is a participant. The result holds as
+    many as fit in a response.
 
     The number of lookups is bounded too, so requests for payloads of other participants cause little work.
     """

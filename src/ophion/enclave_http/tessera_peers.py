@@ -64,7 +64,7 @@ _REFRESH_S: Final = 5.0
 nodes would cause each other's requests in a loop.
 """
 _MAX_FAILURES: Final = 8
-"""Number of failed attempts after which a URL that is not configured is dropped, until a configured enclave names it
+"""Number of failed attempts after which a URL that is not configured is dropped. A configured enclave can name the URL
 again.
 """
 _TIMEOUT_S: Final = 20.0
@@ -89,8 +89,8 @@ class TesseraLink:
     ) -> None:
         """Create a connection. `own_url` is the URL that this node sends to Tessera as its own.
 
-        `may_hold` returns whether this connection may serve a key. It returns False for a key that a configured URL has
-        proven, if this connection's URL is not configured.
+        `may_hold` returns whether this connection may serve a key. It returns False if a configured URL has proven the
+        key and the URL of this connection is not configured.
         """
         self.name = client.url
         self.identity = sha512(client.url.encode()).digest()

@@ -63,8 +63,8 @@ def preset_genesis(config: CoreConfig) -> Genesis:
 def possible_dev_geneses(
     store: Store, config: Callable[[NetworkConfig, DevConfig], CoreConfig]
 ) -> Iterator[tuple[Genesis, bool]]:
-    """Yield the genesis of each development network that may have created a database, newest forks first, and whether
-    the network has no proof of work. `config` returns the options of a node from their parts.
+    """Yield the genesis of each development network that may have created a database, newest forks first. The second
+    value says whether the network has no proof of work. `config` returns the options of a node from their parts.
     """
     stored = store.canonical_hash(0)
     raw = None if stored is None else store.header(stored)

@@ -199,7 +199,8 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # queue retries after the write: a found payload is marked as late only if the database has its marker
+            # queue retries only after the write: a found payload is marked as late only if its marker is in the
+            # database
             self._retries.missed(self._missed)
             self._missed.clear()
             # store the handed-over payloads again: a payload that arrived during the write is not marked as late

@@ -6,8 +6,8 @@ many transactions the next block starts some milliseconds later, because each bl
 
 Developers and test suites expect the result of a transaction right after sending it. So the response to a sender waits
 for the block, unless the sender is fast or there are many senders. A fast sender sends again right after its last
-response. In both cases the response is sent on admission. A request for a receipt between admission and block waits
-(`mined`), because some libraries poll again only after another block, which never comes on an idle chain.
+response. In both cases the response is sent on admission. A request for the receipt then waits for the block (`mined`).
+Without this wait, some libraries would poll again only after another block, which never comes on an idle chain.
 
 Seals are empty, which only the development network accepts.
 """

@@ -1,9 +1,9 @@
 """`BlockPriority`: lets requests wait while the event loop works on the node's own block.
 
 Between its due time and its announcement, a block needs the event loop about a dozen times, because work in worker
-threads (lanes) and steps of consensus on the event loop alternate. With thousands of transactions a second, socket
-reads alone delay each of these steps by milliseconds. So code that serves clients checks `is_on` and defers new input.
-The deferral lasts only while the event loop works on the block, not while a lane works on it.
+threads (lanes) alternates with steps of consensus. With thousands of transactions a second, socket reads alone delay
+each of these steps by milliseconds. So code that serves clients checks `is_on` and defers new input. The deferral lasts
+only while the event loop works on the block, not while a lane works on it.
 
 The lane that finishes a stage of the block turns the priority on; the next stage turns it off. A priority that is not
 turned off expires.

@@ -38,8 +38,10 @@ def stop_signals() -> list[signal.Signals]:
 
 
 def end_by_inherited_signals() -> None:
-    """Let inherited stop signals end the process in two cases: as process 1 of a container, where the kernel ignores
-    the default action, and if the entry point blocked the signals so that none gets lost before Python runs.
+    """Let inherited stop signals end the process.
+
+    Process 1 of a container needs this, because the kernel ignores the default action for it. The entry point of a
+    container may also have blocked the signals, so that none gets lost before Python runs.
     """
     signals = set(stop_signals())
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) & signals

@@ -61,7 +61,7 @@ class Account(str):
 
     @property
     def key(self) -> bytes | None:
-        """The private key; None if the account is not one of those that the `Chain` object has made."""
+        """The private key; None for an account that the `Chain` object has not made."""
         return self._chain.backend.private_key(self.raw)
 
     def transfer(self, to: Any, value: int, data: bytes = b"", **options: Any) -> Receipt:

@@ -103,8 +103,8 @@ impl ExecDb {
         self.read_console
     }
 
-    /// Continue with the accounts and codes of a database on which the transactions of the parent block ran, so that they
-    /// are not read again. `is_changed` selects accounts that may have changed after these transactions.
+    /// Continue with the database on which the parent block was executed, so that its accounts and codes are not read
+    /// again. `is_changed` selects accounts that may have changed after these transactions.
     pub fn follow(&mut self, parent: ExecDb, is_changed: impl Fn(&Address) -> bool) {
         let ExecDb { mut entries, codes, storage_only_account, .. } = parent;
         entries.retain(|address, _| !is_changed(address));

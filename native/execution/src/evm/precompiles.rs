@@ -91,8 +91,8 @@ impl Precompiles {
 }
 
 impl Precompiles {
-    /// Return the address that a development chain has set as the ecrecover result of this signature; None if there is
-    /// no such signature. The input is a hash, then `v`, `r` and `s`.
+    /// Return the ecrecover result that a development chain has set for this signature; None if no result is set. The
+    /// input is a hash, then `v`, `r` and `s`.
     fn given_signer(&self, input: &[u8], gas_limit: u64) -> Option<InterpreterResult> {
         let mut signature = [0; SIGNATURE_BYTES];
         signature[..64].copy_from_slice(input.get(64..128)?);

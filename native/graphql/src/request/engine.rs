@@ -85,8 +85,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Return the document of this request, and the position in it that corresponds to position `at` of the document
-    /// from which the plan was made.
+    /// Return the document of this request, and the position in it that corresponds to position `at` in the document of
+    /// the plan.
     pub fn place(&self, at: usize) -> (&str, usize) {
         (&self.text, moved(at, &self.compiled.literals, &self.literals))
     }

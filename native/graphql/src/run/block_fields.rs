@@ -150,8 +150,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Return the base fee of the block after `block`: from the stored next block, or as the node predicts it if
-    /// `block` is the head. None before London and for blocks that are not canonical.
+    /// Return the base fee of the block after `block`. The value comes from the stored next block. If `block` is the
+    /// head, the node predicts the value. None before London and for blocks that are not canonical.
     fn next_base_fee(&mut self, block: &Loaded<'_>) -> Result<Option<u64>, Stop> {
         if block.hash == self.inputs.head.0 {
             return Ok(self.inputs.next_base_fee);

@@ -130,7 +130,7 @@ impl StateData {
     }
 }
 
-/// One page of entries by hashed key, and the hashed key after them; None if there are no more entries.
+/// One page of entries by hashed key, and the hashed key of the next page; None if no entries are left.
 pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
 
 /// A state open for reading in one database snapshot.

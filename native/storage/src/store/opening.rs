@@ -124,8 +124,8 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                 databases[Tables::STORAGE].clear(txn)?;
             }
             if made != Some(Tables::NAMES.len()) || is_older {
-                // other rows stay unchanged; because of the new version, older programs report that they cannot read
-                // this database
+                // because of the new version in this row, older programs report that they cannot read this database;
+                // other rows stay unchanged
                 databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }

@@ -53,8 +53,8 @@ pub struct Version {
 
 impl Version {
     /// Encode the delta from this version of a branch to its new version `whole`, whose node id is `id`. Returns None
-    /// if the node must be stored in full. That is so if the delta takes at least half of the bytes, if too many deltas
-    /// precede it, or if a version is no branch or has a value.
+    /// if the node must be stored in full. This is necessary if the delta takes at least half of the bytes, if too many
+    /// deltas precede it, or if a version has a value or is no branch.
     pub fn change_to(&self, whole: &[u8], id: u64) -> Result<Option<Vec<u8>>> {
         if self.steps == MAX_STEPS {
             return Ok(None);

@@ -29,7 +29,7 @@ pub(super) fn child_id(reader: &mut Reader<'_>) -> Result<u64> {
     Ok(u64::from_be_bytes(id))
 }
 
-/// Return the id of a child that has a row of its own; None if the child is stored in its parent's row.
+/// Return the id of a child that has its own row; None if the row of the parent contains the child.
 pub(super) fn stored_id(child: &[u8]) -> Option<u64> {
     let mut reader = Reader(child);
     if reader.byte().ok()? == 0 { child_id(&mut reader).ok() } else { None }

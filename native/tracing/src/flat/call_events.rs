@@ -392,8 +392,8 @@ impl Inspector<EvmContext> for CallEvents {
     }
 
     fn create_end(&mut self, _: &mut EvmContext, _: &CreateInputs, outcome: &mut CreateOutcome) {
-        // like Besu, show the code of the topmost frame as init code; this is the frame of the creation if its code has
-        // started
+        // like Besu, show the code of the topmost frame as init code. This is the frame of the creation if its code has
+        // started.
         let frame = self.live.last();
         let refused = matches!(
             outcome.result.result,

@@ -1,8 +1,9 @@
 //! Fast path of flat traces: entries from the start and the end of frames, without a hook per instruction.
 //!
-//! The slow path is `besu_flat_traces`, which knows the instructions. The fast path gives up if an entry depends on
-//! them: in a transaction with a halt, a creation by a contract, a self-destruct, a reverted call whose value is not
-//! that of its caller, or value for a precompiled contract. `tests/unit/chain/test_traced_block.py` compares both.
+//! The slow path is `besu_flat_traces`, which knows the instructions. The fast path gives up on a transaction whose
+//! entries depend on them. Such a transaction has a halt, a creation by a contract, a self-destruct, a transfer to a
+//! precompiled contract, or a reverted call with another value than its caller. `tests/unit/chain/test_traced_block.py`
+//! compares both.
 
 use std::marker::PhantomData;
 

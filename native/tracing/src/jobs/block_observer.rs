@@ -56,7 +56,7 @@ pub struct Parts {
 pub struct Visited {
     hash: B256,
     db: ExecDb,
-    /// Accounts that the block changes after its transactions; None if there can be others.
+    /// Accounts that the block changes after its transactions; None if this list may be incomplete.
     changed_at_end: Option<Vec<Address>>,
     /// Number of accounts and slots that the database keeps, at most.
     kept: usize,

@@ -101,7 +101,7 @@ pub fn halt_words(result: InstructionResult, opcode: u8, stack: usize) -> String
     }
 }
 
-/// Return the text of trace_* for an error of the call tracer; None if trace_* has no text for this error.
+/// Return the trace_* text for an error of the call tracer; None if trace_* has none.
 pub fn trace_words(words: &str) -> Option<&'static str> {
     match words {
         "execution reverted" => Some("Reverted"),

@@ -10,8 +10,7 @@ use revm::state::{Account, AccountInfo, EvmState};
 
 use crate::output::sink::Sink;
 
-/// An account that a transaction has changed. `before` and `after` are None if the account does not exist before or
-/// after the transaction.
+/// An account that a transaction has changed. In `before` and `after`, None stands for a missing account.
 pub struct AccountDiff<'a> {
     pub address: &'a Address,
     pub before: Option<AccountInfo>,
@@ -21,7 +20,7 @@ pub struct AccountDiff<'a> {
 }
 
 impl<'a> AccountDiff<'a> {
-    /// Return the change of an account by a plain transfer; None if the account is the same before and after it.
+    /// Return the change of an account by a plain transfer; None if the account has not changed.
     pub fn of_transfer(
         address: &'a Address,
         before: Option<AccountInfo>,

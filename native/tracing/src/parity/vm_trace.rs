@@ -385,7 +385,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the topmost frame is that of the callee; if the callee has no code, the topmost frame is the current one
+            // the topmost frame is the frame of the callee, or the current frame if the callee has no code
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);
@@ -486,8 +486,8 @@ fn is_calling(opcode: u8) -> bool {
     matches!(opcode, op::CALL | op::CALLCODE | op::DELEGATECALL | op::STATICCALL | op::CREATE | op::CREATE2)
 }
 
-/// Return whether the trace shows an instruction. It shows no implicit STOP at the end of the code, no lone STOP, and
-/// no halts other than out of gas, bad jumps and state changes in a static call.
+/// Return whether the trace shows an instruction. The trace shows neither the implicit STOP at the end of the code nor
+/// a lone STOP. Of the halts, it shows out of gas, bad jumps and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {

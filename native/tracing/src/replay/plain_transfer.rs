@@ -15,7 +15,7 @@ use revm::state::AccountInfo;
 /// Gas of a transaction without input, access list and code.
 pub const TRANSFER_GAS: u64 = 21_000;
 
-/// An account that a plain transfer touches, before and after the transaction; None if it does not exist.
+/// An account that a plain transfer touches, before and after the transaction. None stands for a missing account.
 pub struct Touched {
     pub address: Address,
     pub before: Option<AccountInfo>,

@@ -34,8 +34,8 @@ class ProposalAction(Enum):
     KNOWN = auto()
     """Ignore the proposal, because the round already has this proposal or another one."""
     REFUSED = auto()
-    """Ignore the proposal, because its sender has sent a proposal of this round or a wrong body before, or because too
-    many rounds have proposals. A copy from another peer is accepted.
+    """Ignore the proposal: its sender has already sent a proposal of this round or a wrong body, or too many rounds
+    have proposals. A copy from another peer is accepted.
     """
 
 

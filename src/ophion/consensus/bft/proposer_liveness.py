@@ -1,9 +1,9 @@
 """Tracks absent proposers so that their rounds are skipped instead of timing out.
 
-An absent proposer costs a full timeout in its first round. After that, each validator requests the next round as soon
-as a round of that proposer begins: in round 0 when the block is due, in later rounds at once. Requesting a later round
-is always allowed, so safety does not change. A validator skipped by mistake counts as present again after its next
-message, direct or relayed. Other clients only see an early round change.
+An absent proposer costs a full timeout in its first round. After that, each validator skips the rounds of that
+proposer: it requests the next round at once, or in round 0 when the block is due. Requesting a later round is always
+allowed, so safety does not change. A validator skipped by mistake counts as present again after its next message,
+direct or relayed. Other clients only see an early round change.
 
 A validator whose connection ended also counts as absent, until it reconnects or one of its messages arrives. So a
 killed process is detected at once. Validators that were never connected count as absent only after a missed round.

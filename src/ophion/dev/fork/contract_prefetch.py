@@ -69,8 +69,8 @@ class Siblings:
         return guessed
 
     def _neighbours(self, creator: bytes, nonce: int) -> list[bytes]:
-        """Return up to `_SCATTERED_GUESS` contracts of the creator that were not returned before: first those created
-        after `nonce`, then those created before it, the nearest first.
+        """Return up to `_SCATTERED_GUESS` contracts of the creator that were not returned before: the next contracts
+        after `nonce`, then the contracts before `nonce`, nearest first.
         """
         found: list[bytes] = []
         first, addresses = self._addresses[creator]

@@ -1,7 +1,7 @@
 """Besu options that Ophion honours, with the first and last version that had them.
 
-Rows are `NAME FIRST LAST`, separated by bars. `- -` marks a name that no release of Besu has, but that its users write,
-such as an alias. A fourth field is the option of Ophion with the same effect.
+Rows are `NAME FIRST LAST`, separated by bars. `- -` marks a name that users of Besu write, such as an alias, although
+no release has it. A fourth field is the option of Ophion with the same effect.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The header of a BFT block names its parent by hash, and a quorum of its validators has sealed it. So the seals of the
 last header prove all headers before it, if its validators are known. The validators follow from the genesis file and
-from the headers with votes, which are verified in order. All other headers are hashed without decoding, and their seals
-are compared with the validators that they list: the block hash covers the list, but not the seals. This fast path takes
-half the time of the full header rules. The full rules apply to Clique, and to chains on which the fast path fails.
+from the headers with votes, which are verified in order. All other headers are hashed without decoding. The block hash
+covers the list of validators, but not the seals, so the seals are compared with the list. This fast path takes half the
+time of the full header rules. The full rules apply to Clique, and to chains on which the fast path fails.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ from `TrustedHashes`.
 
 
 class ValidatorsUnknown(SnapSyncError):
-    """Raised when the seals of a block cannot be verified, because a contract lists its validators and the contract's
-    state is not downloaded yet.
+    """Raised when the seals of a block cannot be verified, because the state of the validator contract is not
+    downloaded yet.
     """
 
     def __init__(self, number: int) -> None:

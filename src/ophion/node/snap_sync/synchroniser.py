@@ -54,10 +54,10 @@ DISTANCE: Final = 64
 MIN_BLOCKS: Final = 64
 """Minimum number of blocks for snap synchronisation. The blocks of a shorter chain are executed."""
 PEERS_TIMEOUT_S: Final = 30.0
-"""Seconds without any peer after which the node starts as a full node, if it has fetched no block yet."""
+"""Seconds without any peer after which the node starts as a full node, unless it has fetched blocks already."""
 LONG_CHAIN_S: Final = 5.0
-"""Seconds after the first peer has connected. If no peer has a long chain by then, the node starts as a full node,
-unless it has fetched blocks already.
+"""Seconds to wait for a peer with a long chain, after the first peer has connected. After this time, the node starts as
+a full node, unless it has fetched blocks already.
 """
 RETRY_S: Final = 2.0
 _LOOK_S: Final = 0.1

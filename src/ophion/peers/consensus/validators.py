@@ -4,8 +4,8 @@ Own messages go to every validator of their height at once. A validator that rea
 the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. They go to the
 validators that are not connected to the author (`ValidatorLinks`). Most validators get a large proposal from its author
 or another validator. So this node relays a large proposal after a delay, and only to validators that have not voted on
-it. After a longer delay, which grows with the validator set, this node also relays it to validators that are connected
-to the author, because the author may have sent it only to some validators.
+it. The author may have sent it only to some validators. So after a longer delay, which grows with the validator set,
+this node also relays it to validators that are connected to the author.
 """
 
 from __future__ import annotations

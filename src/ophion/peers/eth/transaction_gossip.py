@@ -41,7 +41,7 @@ COLLECT_S: Final = 0.02
 """Seconds for which new transactions are collected into one message."""
 MAX_HASHES: Final = 4096
 MAX_MAKERS: Final = 8
-"""Limit of block producers that get a transaction in full while none of them is known to have it."""
+"""Maximum number of block producers that get a transaction in full, until one of them is known to have it."""
 INTRODUCE_S: Final = 0.2
 """Seconds before the pool is announced to a new peer. Many inbound connections end earlier."""
 ANNOUNCE_AGAIN_S: Final = 10.0

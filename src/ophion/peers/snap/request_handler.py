@@ -1,9 +1,9 @@
 """The snap/1 requests of one peer: queue, limits, responses.
 
-    received ─> queue (bounded) ─> token bucket ─> slot ─> lane `peers` ─> response
+received ─> queue (bounded) ─> token bucket ─> slot ─> lane `peers` ─> response
 
-One request of a peer runs at a time. All peers that are not members share one slot, so that their requests leave
-threads of the lane to blocks and headers. Members need no slot.
+One request of a peer runs at a time. All peers that are not members share one slot, so that threads of the lane stay
+free for blocks and headers. Members need no slot.
 """
 
 from __future__ import annotations

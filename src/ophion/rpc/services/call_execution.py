@@ -55,9 +55,7 @@ T = TypeVar("T")
 
 
 def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
-    """Return the gas limit of a call: the limit of the call, else the limit of the block, but at most the cap of this
-    node.
-    """
+    """Return the gas limit of a call: its own limit, else the limit of the block, but at most the cap of this node."""
     gas = requested.gas
     cap = ctx.limits.gas_cap or block_gas_limit
     if gas is None:

@@ -71,8 +71,8 @@ class LogChanges(Struct, frozen=True):
     """Journal position of the first entry in `blocks`."""
 
     def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
-        """Return those of the first `most` blocks (None: all blocks) that left the chain or are in the range of the
-        query.
+        """Return those of the first `most` blocks (None: all blocks) that left the chain or are in the block range of
+        the query.
         """
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))
 

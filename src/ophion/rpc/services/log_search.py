@@ -102,9 +102,9 @@ async def changes_of(ctx: RpcContext, changes: LogChanges) -> tuple[bytes, int]:
 async def changed(ctx: RpcContext, query: LogQuery, blocks: tuple[ChainChange, ...]) -> bytes:
     """Return the logs of blocks that joined or left the chain, in the order of `blocks`.
 
-    Searches many consecutive canonical blocks as one range, and a few blocks one by one, because other filters with the
-    same query search the same blocks. A few blocks with more logs than a response holds are searched as a range too,
-    which raises the error of the limit.
+    Searches many consecutive canonical blocks as one range. Searches a few blocks one by one, so that filters with the
+    same query share the cached result of each block. A few blocks with more logs than a response holds are searched as
+    a range too, which raises the error of the limit.
     """
     parts: list[bytes] = []
     for run in _runs(blocks):

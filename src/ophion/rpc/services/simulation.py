@@ -304,8 +304,8 @@ class Simulator:
 
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
-    """Return a call for the extension: request, gas and nonce (None if the call does not set them), and whether the
-    call has a gas price.
+    """Return a call for the extension as a tuple: request, gas, nonce, and whether the call has a gas price. Gas or
+    nonce is None if the call does not set it.
     """
     gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None

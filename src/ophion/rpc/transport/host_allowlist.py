@@ -1,7 +1,8 @@
 """The host allow-list of a service (json-rpc.md 1.6).
 
-The host list protects against DNS rebinding: a web page can send requests to its own host name after that name resolves
-to this machine, but it cannot change the `Host` header. Every service checks the header first, on every path.
+The host list protects against DNS rebinding. A web page can send requests to its own host name, even if that name
+resolves to this machine. But the page cannot change the `Host` header. Every service checks the header first, on every
+path.
 """
 
 from __future__ import annotations

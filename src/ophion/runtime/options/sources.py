@@ -158,9 +158,9 @@ def read_file(
 ) -> list[OptionTexts]:
     """Read a TOML file whose keys are option names. A `ConfigError` lists all problems of the file.
 
-    `foreign` is called with a key that is no option, its texts and its label, and returns whether it accepts the key.
-    `warnings` gets a text when two spellings of one option have different values. Without `warnings`, different values
-    are a problem of the file.
+    `foreign` is called with the name, texts and label of a key that is no option. It returns whether it accepts the
+    key. `warnings` gets a text when two spellings of one option have different values. Without `warnings`, different
+    values are a problem of the file.
     """
     table = _table(path)
     by_name = {name: spec for spec in specs for name in spec.names}

@@ -118,9 +118,7 @@ class SimulatedNetwork:
         self.event_queue.add(time, lambda _member, _payload: action(), self.members[0], None)
 
     def run(self, until: float, unless: Callable[[], bool] | None = None) -> bool:
-        """Run until a time or until a rule is broken. Stops early when `unless` holds; returns whether `unless`
-        held.
-        """
+        """Run until a time or until a rule is broken. Stops early and returns True when `unless` holds."""
         step = self.event_queue.step
         checker = self.checker
         while step(until):

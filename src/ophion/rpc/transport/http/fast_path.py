@@ -1,4 +1,4 @@
-"""Fast path of HTTP: if the HTTP head of a request is the same as before, it is not parsed again.
+"""Fast path of HTTP: if a request repeats the HTTP head of an earlier request, the head is not parsed again.
 
 The slow path is `RequestReader`. tests/unit/rpc/transport/http/test_fast_path.py compares both for the same bytes. To
 understand `HttpConnection`, you can skip this module: without it, every request goes to the parser.
@@ -17,9 +17,9 @@ _MAX_OWN_HEAD_BYTES: Final = 1536
 class PlainHeads:
     """Heads of plain requests, by their bytes, with the size of the body they announce.
 
-    A head is stored only after httptools has accepted the whole message, and only for simple requests: an API call on
-    an open HTTP/1.1 connection, with an allowed host and a length, without origin and expectation. The same bytes then
-    mean the same request.
+    A head is stored only after httptools has accepted the whole message. The request must be an API call on a
+    persistent HTTP/1.1 connection, with an allowed host and a length, without `Origin` and `Expect`. The same bytes
+    then mean the same request.
     """
 
     def __init__(self, max_heads: int = 1024, max_head_bytes: int = 1024) -> None:
