@@ -22,7 +22,7 @@ from ophion.enclave.remote.error_responses import refusal
 from ophion.enclave.tessera.groups import decode_group, encode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import decode_payload, encode_payload
-from ophion.enclave.tessera.sealed_payloads import boxes_of, group_in, member_record, opened, payload_for
+from ophion.enclave.tessera.sealed_payloads import boxes_of, group_in, opened, payload_for, record_for_member
 from ophion.enclave_http.envelope import Envelope, open_request, seal_request
 from ophion.enclave_http.request_bodies import BadRequestBody, RequestBody
 from ophion.errors import DecodeError, KeyFileError
@@ -150,7 +150,7 @@ def test_payloads_of_tessera(message: bytes) -> None:
     try:
         payload = decode_payload(message)
         own, box, text = opened(B, payload)
-        record = member_record(payload, group_in(text, lambda id: LEGACY), own, box)
+        record = record_for_member(payload, group_in(text, lambda id: LEGACY), own, box)
     except DecodeError as error:
         assert is_clear(error)
         return

@@ -199,7 +199,7 @@ ELSEWHERE = {
     "quickstart/node_status.py": "tests/integration/test_quickstart.py",
     "quickstart/child_process.py": "tests/integration/test_quickstart.py",
     "quickstart/control_socket.py": "tests/integration/test_quickstart.py",
-    "quickstart/monitoring.py": "tests/unit/quickstart/test_workdir.py",
+    "quickstart/monitoring.py": "tests/unit/quickstart/test_network_directory.py",
     "quickstart/report.py": "tests/integration/test_quickstart.py",
     "quickstart/supervisor.py": "tests/integration/test_quickstart.py",
     "rpc/endpoints/method_access.py": "tests/unit/rpc/auth/test_auth_setup.py",

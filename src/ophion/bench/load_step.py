@@ -108,7 +108,7 @@ class LoadGenerator:
         if watch.is_waiting(refusals):
             self._senders.move_on()
         if watch.missing:
-            await self._senders.agree(self._lines[0])
+            await self._senders.sync_nonces(self._lines[0])
         return step
 
     async def close(self) -> None:

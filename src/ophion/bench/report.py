@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ophion.bench.load_step import LoadStep
 from ophion.bench.search import SearchResult
-from ophion.bench.verdict import kept_up, percentile, period_of
+from ophion.bench.verdict import is_sustained, percentile, period_of
 
 _WIDTH, _HEIGHT, _EDGE = 720, 260, 44
 _HEADINGS: Final = "".join(
@@ -125,7 +125,7 @@ def _row(step: LoadStep) -> dict[str, Any]:
         "sent": step.sent,
         "mined": step.mined,
         "refused": dict(step.refused),
-        "kept_up": kept_up(step),
+        "is_sustained": is_sustained(step),
         "mined_p50_s": _rounded(percentile(step.mined_s, 0.5)),
         "mined_p99_s": _rounded(percentile(step.mined_s, 0.99)),
         "answer_p50_s": _rounded(percentile(step.answer_s, 0.5)),
@@ -154,7 +154,7 @@ def _plain(value: float | None) -> str:
 
 def _table_row(step: LoadStep) -> str:
     row = _row(step)
-    kind = "good" if row["kept_up"] else "bad"
+    kind = "good" if row["is_sustained"] else "bad"
     cells = [
         f"{row['rate']:,.0f}",
         escape(str(step.shape)),
@@ -163,7 +163,7 @@ def _table_row(step: LoadStep) -> str:
         _plain(row["mined_p50_s"]),
         _plain(row["mined_p99_s"]),
         _plain(row["drained_s"]),
-        "yes" if row["kept_up"] else "no",
+        "yes" if row["is_sustained"] else "no",
     ]
     return f'<tr class="{kind}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
@@ -182,7 +182,7 @@ def _chart(steps: Sequence[LoadStep]) -> str:
 
     marks = []
     for step, p50, p99 in shown:
-        kind = "good" if kept_up(step) else "bad"
+        kind = "good" if is_sustained(step) else "bad"
         (x, low), (_, high) = place(step.rate, p50), place(step.rate, p99)
         marks.append(f'<circle class="{kind}" cx="{x}" cy="{low}" r="4"/>')
         marks.append(f'<circle class="{kind}" cx="{x}" cy="{high}" r="4" fill-opacity="0" stroke="currentColor"/>')

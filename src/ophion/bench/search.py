@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from ophion.bench.load_step import LoadShape, LoadStep
-from ophion.bench.verdict import kept_up, limit_of
+from ophion.bench.verdict import is_sustained, limit_of
 from ophion.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class RateSearch:
     async def _holds(self, rate: float, seconds: float | None = None) -> bool:
         step = await self._run(rate, seconds or self._step_s, self._shape)
         self._found.steps.append(step)
-        holds = kept_up(step)
+        holds = is_sustained(step)
         if not holds:
             self._found.limit = limit_of(step)
         return holds
@@ -109,14 +109,14 @@ class RateSearch:
         return False
 
     async def _confirm(self, rate: float) -> None:
-        known = self._found.limit if any(not kept_up(step) for step in self._found.steps) else None
+        known = self._found.limit if any(not is_sustained(step) for step in self._found.steps) else None
         for _ in range(_ATTEMPTS):
             if await self._holds(rate, self._step_s * _CONFIRMED):
                 self._found.best = self._found.steps[-1]
                 break
             refused, rate = rate, rate * _STEP_BACK
         else:
-            sustained = (step for step in self._found.steps if step.rate < refused and kept_up(step))
+            sustained = (step for step in self._found.steps if step.rate < refused and is_sustained(step))
             self._found.best = max(sustained, key=lambda step: step.rate, default=None)
             self._found.is_confirmed = False
         # keep the bottleneck of the first failed rate, which is clearer than the bottleneck at a slightly lower rate

@@ -83,7 +83,7 @@ class Senders:
             self._nonces = [0] * len(self._keys)
             self._turn = 0
 
-    async def agree(self, node: JsonRpcConnection) -> None:
+    async def sync_nonces(self, node: JsonRpcConnection) -> None:
         """Set the next nonce of each account to its nonce on the chain. For nonces of refused transactions, `sign` then
         creates the same transactions again, byte for byte.
         """

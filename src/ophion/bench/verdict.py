@@ -31,7 +31,7 @@ def period_of(step: LoadStep) -> float:
     return (step.blocks[-1].seen_s - step.blocks[0].seen_s) / (len(step.blocks) - 1)
 
 
-def kept_up(step: LoadStep) -> bool:
+def is_sustained(step: LoadStep) -> bool:
     """Whether the network sustained the load: no refusals, no late blocks, and no growing latency."""
     limit_s = max(_MIN_LIMIT_S, _PERIODS * period_of(step))
     if step.refused or step.drained_s is None or step.drained_s > limit_s or is_late(step):

@@ -154,7 +154,7 @@ class ImportCore:
             self._best = staged.tip
         return staged
 
-    def adopt(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes | None = None) -> None:
+    def stage_built(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes | None = None) -> None:
         """Stage a block that a development node has just built on the best block, without checking any rule."""
         total_difficulty = self._best.total_difficulty + header.header.difficulty
         staged = self._staged[header.hash] = StagedBlock(header, body, execution, total_difficulty, (), encoded)

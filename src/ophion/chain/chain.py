@@ -13,7 +13,7 @@ from ophion.chain.block_environment import chain_rules
 from ophion.chain.events import ChainBlock, ChainEvent, Extended, Reorged, Rewound
 from ophion.chain.fork_choice import HeadChange
 from ophion.chain.header_cache import HeaderCache
-from ophion.chainspec.config_compatibility import check_rules, encode_rules, lasting_rules
+from ophion.chainspec.config_compatibility import block_rules, check_rules, encode_rules
 from ophion.chainspec.genesis import Genesis, check_stored
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.engine import Engine, Tip
@@ -79,7 +79,7 @@ class Chain:
                     execution=execution,
                     total_difficulty=header.difficulty,
                 )
-                store.commit([block], [], [hashed.hash], [(RULES_KEY, encode_rules(lasting_rules(genesis.spec)))])
+                store.commit([block], [], [hashed.hash], [(RULES_KEY, encode_rules(block_rules(genesis.spec)))])
             elif store.meta(RESTORED_KEY) != hashed.hash:
                 check_stored(hashed.hash, stored)
             chain = cls(store, genesis.spec, engine, hashed)
@@ -216,7 +216,7 @@ class Chain:
         """Store the current rules, unless the database is read-only. Raises `GenesisError` if the stored blocks were
         produced under other rules.
         """
-        rules = lasting_rules(self.spec)
+        rules = block_rules(self.spec)
         stored, given = self.store.meta(RULES_KEY), encode_rules(rules)
         if stored:
             check_rules(stored, rules, self.head.header)

@@ -114,7 +114,7 @@ class Importer:
         """
         assert not self._lanes.write.waiting, "the write lane is idle"
         core = self._core
-        core.adopt(header, body, execution, encoded)
+        core.stage_built(header, body, execution, encoded)
         try:
             change = core.commit()
         finally:

@@ -51,7 +51,7 @@ Rules = Mapping[str, GenesisRule]
 _NOT_SET: Final = GenesisRule(None, None)
 
 
-def lasting_rules(spec: ChainSpec) -> Rules:
+def block_rules(spec: ChainSpec) -> Rules:
     """Return the rules that blocks depend on, keyed by their names in a genesis file."""
     return {
         "chainId": GenesisRule(spec.chain_id),

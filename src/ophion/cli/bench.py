@@ -15,7 +15,7 @@ from ophion.bench.load_step import LoadGenerator, LoadShape, LoadStep
 from ophion.bench.report import MeasuredRun, as_html, as_json, summary
 from ophion.bench.search import RateSearch, SearchResult
 from ophion.bench.sender_accounts import Senders
-from ophion.bench.verdict import kept_up, percentile
+from ophion.bench.verdict import is_sustained, percentile
 from ophion.chainspec.dev_network import ORIGINAL_ACCOUNTS
 from ophion.cli.command import Command, CommandSession
 from ophion.cli.node_client import read_token
@@ -129,7 +129,7 @@ def _show(step: LoadStep) -> None:
     """Print a line about a finished load step."""
     median = percentile(step.mined_s, 0.5)
     waited = "nothing mined" if median is None else f"mined after {median:.2f} s"
-    verdict = "kept up" if kept_up(step) else "too much"
+    verdict = "kept up" if is_sustained(step) else "too much"
     print(f"{step.rate:>8,.0f} tx/s, {step.shape}: {verdict}, {waited}", file=sys.stderr, flush=True)
 
 

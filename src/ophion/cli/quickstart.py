@@ -21,11 +21,19 @@ from ophion.quickstart.control_socket import send_command
 from ophion.quickstart.lock_file import NetworkLock, holder
 from ophion.quickstart.monitoring import commands as tool_commands
 from ophion.quickstart.monitoring import installed
+from ophion.quickstart.network_directory import (
+    PLAN,
+    SUPERVISOR_LOG,
+    UNFINISHED,
+    NetworkDirectory,
+    discard_unfinished,
+    prepare,
+    where,
+)
 from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY
 from ophion.quickstart.ports import HOST, NetworkPorts, PortClaims, lay_out
 from ophion.quickstart.supervisor import NetworkSupervisor
-from ophion.quickstart.workdir import PLAN, SUPERVISOR_LOG, UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.options import problems_of
 
@@ -48,12 +56,12 @@ def up(options: UpOptions, session: CommandSession) -> int:
         if lock is not None:
             lock.release()
         if options.print_commands and (path / PLAN).exists():
-            return _print_commands(Workdir.open(path))
+            return _print_commands(NetworkDirectory.open(path))
         raise CommandError(_taken(path))
     with lock:
         if discard_unfinished(path):
             print(f"The network in {path} was not finished: it is created again.", file=sys.stderr)
-        work = Workdir.make(path, plan, SystemEntropy())
+        work = NetworkDirectory.make(path, plan, SystemEntropy())
         if not options.print_commands and not options.detach:
             return _run(work, lock)
     return _print_commands(work) if options.print_commands else _detached(work)
@@ -62,7 +70,7 @@ def up(options: UpOptions, session: CommandSession) -> int:
 def _taken(path: Path) -> str:
     running = holder(path)
     if running is None:
-        Workdir.open(path)  # `open` raises an error for a network that can be neither resumed nor removed
+        NetworkDirectory.open(path)  # `open` raises an error for a network that can be neither resumed nor removed
         return (
             f"There is a network in {path} already, which does not run: `ophion quickstart resume{where(path)}` starts"
             f" it again, `ophion quickstart remove{where(path)}` takes it away."
@@ -76,7 +84,7 @@ def _taken(path: Path) -> str:
 def resume(options: RunOptions, session: CommandSession) -> int:
     """Run a stopped network again."""
     path = options.place
-    work = Workdir.open(path)
+    work = NetworkDirectory.open(path)
     os.umask(0o077)
     # the log folder may be missing, because the user may have deleted it
     work.log(SUPERVISOR_LOG).parent.mkdir(exist_ok=True)
@@ -90,13 +98,13 @@ def resume(options: RunOptions, session: CommandSession) -> int:
         return _run(work, lock)
 
 
-def _run(work: Workdir, lock: NetworkLock) -> int:
+def _run(work: NetworkDirectory, lock: NetworkLock) -> int:
     """Run the processes of a network until they are stopped."""
     with PortClaims() as claims:
         return _run_at(work, lay_out(work.plan, installed(), claims.take, work.layout), lock)
 
 
-def _run_at(work: Workdir, layout: NetworkPorts, lock: NetworkLock) -> int:
+def _run_at(work: NetworkDirectory, layout: NetworkPorts, lock: NetworkLock) -> int:
     work.write_files(layout)
     began = time.monotonic()
     _say(report.begins(work.plan))
@@ -117,7 +125,9 @@ def _run_at(work: Workdir, layout: NetworkPorts, lock: NetworkLock) -> int:
     return 0 if is_well else 1
 
 
-async def _supervised(work: Workdir, layout: NetworkPorts, lock: NetworkLock, ready: Callable[[], None]) -> bool:
+async def _supervised(
+    work: NetworkDirectory, layout: NetworkPorts, lock: NetworkLock, ready: Callable[[], None]
+) -> bool:
     return await NetworkSupervisor(work, layout, lock, _say).run(ready)
 
 
@@ -129,7 +139,7 @@ def _say(line: str) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
 
 
-def _detached(work: Workdir) -> int:
+def _detached(work: NetworkDirectory) -> int:
     """Run a network in the background. Return when every node has a block."""
     log = work.log(SUPERVISOR_LOG)
     with log.open("wb") as output:
@@ -158,7 +168,7 @@ def _detached(work: Workdir) -> int:
     raise CommandError(f"The network has not started in {_DETACHED_S:.0f} s: see {log}.")
 
 
-def _print_commands(work: Workdir) -> int:
+def _print_commands(work: NetworkDirectory) -> int:
     """Print the commands that manage a network."""
     layout = work.layout
     if holder(work.path) is None or layout is None:
@@ -177,7 +187,7 @@ def _print_commands(work: Workdir) -> int:
 
 def show(options: PlaceOptions, session: CommandSession) -> int:
     """Print the addresses of a network and the status of its nodes."""
-    work = Workdir.open(options.place)
+    work = NetworkDirectory.open(options.place)
     running = holder(work.path)
     if running is None:
         print(_idle(work))
@@ -195,13 +205,13 @@ def show(options: PlaceOptions, session: CommandSession) -> int:
     return 0
 
 
-def _idle(work: Workdir) -> str:
+def _idle(work: NetworkDirectory) -> str:
     return f"The network in {work.path} does not run: `ophion quickstart resume{work.where}` starts it."
 
 
 def stop(options: PlaceOptions, session: CommandSession) -> int:
     """Stop the processes of a network. Its files stay."""
-    work = Workdir.open(options.place)
+    work = NetworkDirectory.open(options.place)
     if not _stopped(work.path):
         print(f"The network in {work.path} does not run.")
         return 0
@@ -230,7 +240,7 @@ def remove(options: PlaceOptions, session: CommandSession) -> int:
     path = options.place
     left = _removed_unfinished(path)
     if left is None:
-        work = Workdir.open(path)
+        work = NetworkDirectory.open(path)
         _stopped(path)
         left = work.remove()
     if left:
@@ -249,7 +259,7 @@ def _removed_unfinished(path: Path) -> list[str] | None:
     if lock is None:
         return None
     with lock:
-        work = Workdir.unfinished(path)
+        work = NetworkDirectory.unfinished(path)
         return None if work is None else work.remove()
 
 
@@ -264,7 +274,7 @@ def start(options: PlaceOptions, session: CommandSession) -> int:
 
 
 def _order(do: str, options: PlaceOptions, session: CommandSession) -> int:
-    work = Workdir.open(options.place)
+    work = NetworkDirectory.open(options.place)
     if len(session.words) != 1:
         raise CommandError(f"Name the process to {do}: one of {', '.join(work.processes)}.")
     if holder(work.path) is None:
@@ -275,7 +285,7 @@ def _order(do: str, options: PlaceOptions, session: CommandSession) -> int:
 
 def logs(options: LogOptions, session: CommandSession) -> int:
     """Print the logs of the processes."""
-    work = Workdir.open(options.place)
+    work = NetworkDirectory.open(options.place)
     known = work.processes
     names = session.words or known
     if unknown := [name for name in names if name not in known]:

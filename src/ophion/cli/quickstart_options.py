@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ophion.node.config import NodeConfig
+from ophion.quickstart.network_directory import DEFAULT_DIRECTORY
 from ophion.quickstart.plan import DEFAULT_PERIOD_S, Consensus, NetworkPlan
-from ophion.quickstart.workdir import DEFAULT_DIRECTORY
 from ophion.runtime.options import Options, load, option, port, problems_of, read_flag, specs_of
 
 

@@ -27,7 +27,7 @@ class _RangeItems(Generic[T]):
         self._is_closed = False
 
     def fill(self) -> None:
-        """Read the range. Items may be large, so the next item is read when the consumer has taken the previous item."""
+        """Read the range. Items may be large, so the next item is read after the consumer has taken the previous."""
         try:
             items = iter(self._read())
             while self._may_read():

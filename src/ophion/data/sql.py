@@ -140,7 +140,7 @@ def _recorded(batches: Iterator[Any], failures: list[OphionError]) -> Iterator[A
 
 
 def query_error(error: Exception, failures: list[OphionError]) -> str:
-    """Return the error message of a failed query: the error of its scan, or else DuckDB's own error. Clears `failures`."""
+    """Return the message of a failed query: the error of its scan, or else DuckDB's error. Clears `failures`."""
     message = str(failures[0]) if failures else f"SQL: {error}"
     failures.clear()
     return message

@@ -73,7 +73,7 @@ class EmptyBlocks:
                 state = built.state
                 encoded = built.header.encode()
                 parent = HashedHeader(built.header, keccak256(encoded))
-                core.adopt(parent, built.body, built.execution, encoded)
+                core.stage_built(parent, built.body, built.execution, encoded)
                 self.bodies[parent.hash] = built.body
                 self.left -= 1
                 if self._drafts.repeated(parent) is not None:

@@ -230,7 +230,7 @@ class HeadControl:
         def job(core: ImportCore) -> HeadChange | None:
             try:
                 for header, built in blocks:
-                    core.adopt(header, built.body, built.execution)
+                    core.stage_built(header, built.body, built.execution)
                 return core.commit()
             finally:
                 core.discard()

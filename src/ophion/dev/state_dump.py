@@ -88,12 +88,12 @@ def _slots(state: State, address: bytes) -> Iterator[tuple[str, str]]:
                 yield data(slot), data(value)
 
 
-def packed(document: dict[str, Any]) -> bytes:
+def encode_dump(document: dict[str, Any]) -> bytes:
     """Encode a dump in the format of `anvil_dumpState`."""
     return gzip.compress(orjson.dumps(document), 6, mtime=0)
 
 
-def unpacked(content: bytes) -> dict[str, Any]:
+def decode_dump(content: bytes) -> dict[str, Any]:
     """Decode a dump from a file or a request. The dump may be compressed."""
     try:
         if content[:2] == _GZIP_MAGIC:

@@ -110,7 +110,7 @@ class EmbeddedEnclave:
         self._asked: WeakSet[EnclaveLink] = WeakSet()
         self._catching_up: set[EnclaveLink] = set()
         """Connections to peers from which missed payloads are being fetched."""
-        self.directory.on_came = self._came
+        self.directory.on_came = self._connected
 
     # --- Enclave ---------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ class EmbeddedEnclave:
                 for link in self._links():
                     self._catch_up_soon(link)
 
-    def _came(self, link: EnclaveLink, key: bytes) -> None:
+    def _connected(self, link: EnclaveLink, key: bytes) -> None:
         """Handle a connection that has proven a key: deliver the outbox of this key and fetch missed payloads."""
         self._drain_soon(key)
         if link not in self._asked:

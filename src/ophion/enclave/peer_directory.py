@@ -7,7 +7,7 @@ from typing import Final
 
 from ophion.enclave.payload_exchange import EnclaveLink
 
-MAX_LINES: Final = 8
+MAX_LINKS: Final = 8
 """Maximum number of connections per key. Several nodes may hold the same key, for example a standby node."""
 
 
@@ -28,7 +28,7 @@ class PeerDirectory:
         links = self._links.setdefault(key, [])
         if link in links:
             return True
-        if len(links) >= MAX_LINES:
+        if len(links) >= MAX_LINKS:
             return False
         links.append(link)
         if self.on_came is not None:

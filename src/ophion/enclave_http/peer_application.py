@@ -18,7 +18,7 @@ from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.encoding import base64_text
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE
-from ophion.enclave.payload_access import listed, served
+from ophion.enclave.payload_access import listed, readable_records
 from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.payload_intake import MAX_RECORD_BYTES, UNKNOWN_GROUP
 from ophion.enclave_http.envelope import Envelope, open_request, seal_answer
@@ -157,7 +157,7 @@ class PeerApplication:
 
     async def _serve(self, sender: bytes, asked: bytes) -> bytes:
         request_id, labels = messages.read_request(asked)
-        found = served(self._enclave, labels, frozenset((sender,)))
+        found = readable_records(self._enclave, labels, frozenset((sender,)))
         await self._rates.pay(sender, sum(len(entry.body) for entry in found))
         return messages.encode_records(request_id, found)
 

@@ -25,7 +25,7 @@ from ophion.enclave.payload_intake import BUDGET_EXCEEDED, TOO_MANY_GROUPS
 from ophion.enclave.tessera.groups import decode_group
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.payloads import TesseraPayload, decode_payload
-from ophion.enclave.tessera.sealed_payloads import group_in, member_record, opened
+from ophion.enclave.tessera.sealed_payloads import group_in, opened, record_for_member
 from ophion.enclave_http.rate_limits import MEMBER_BYTES, REQUEST_BYTES, UNKNOWN_SENDERS, RateExceeded, SenderRates
 from ophion.enclave_http.tessera_peers import API_VERSIONS, PARTYINFO, PUSH, PUSH_GROUP, VALIDATE, TesseraPeers
 from ophion.enclave_http.unproven_work import SHORT_BYTES, UnprovenWork
@@ -132,7 +132,7 @@ class TesseraRequests:
         group = await self._run(len(text), partial(group_in, text, self._known_group))
         if not self._enclave.knows_group(group.id):
             await self._rates.pay(sender, len(group.members) * MEMBER_BYTES)
-        record = await self._run(size, partial(member_record, payload, group, own, box))
+        record = await self._run(size, partial(record_for_member, payload, group, own, box))
         key = (await self._run(size, partial(read_sealed, record))).key
         entry = EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record)
         [refusal] = await self._enclave.take([entry], frozenset((sender,)), is_peer=False)

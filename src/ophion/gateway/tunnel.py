@@ -17,7 +17,7 @@ from typing import Final, cast
 
 from ophion.gateway.error_responses import failure
 from ophion.gateway.tunnel_direction import TunnelDirection
-from ophion.gateway.upstream import CONNECT_S, Upstream, take_little
+from ophion.gateway.upstream import CONNECT_S, Upstream, limit_read_size
 from ophion.rpc.transport.connection_slots import BUSY
 from ophion.rpc.transport.http.messages import Response, response_head
 from ophion.rpc.transport.shared_resources import SharedResources
@@ -268,7 +268,7 @@ class NodeEnd(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         node_transport = self._transport = cast(asyncio.Transport, transport)
         node_transport.set_write_buffer_limits(_MAX_UNSENT_BYTES)
-        take_little(node_transport)
+        limit_read_size(node_transport)
         self._direction = TunnelDirection(
             self._shared.scheduler, node_transport, self._tunnel.write, self._tunnel.report_memory
         )

@@ -94,7 +94,7 @@ class TunnelDirection:
     def _pass_on(self, data: bytes) -> None:
         spent_s = _PIECE_CPU_S + len(data) * _BYTE_CPU_S
         self._scheduler.spend(spent_s)
-        self._share.note(spent_s, perf_counter())
+        self._share.record(spent_s, perf_counter())
         self._write(data)
 
     def _settle(self) -> None:

@@ -39,7 +39,7 @@ _PLAIN_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCont
 """First bytes of almost every response of an Ophion node."""
 
 
-def take_little(transport: asyncio.BaseTransport) -> None:
+def limit_read_size(transport: asyncio.BaseTransport) -> None:
     """Limit the number of bytes read at once. Further bytes wait in the kernel's socket buffer."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
 
@@ -91,7 +91,7 @@ class Upstream:
         return waiting.pending
 
     @property
-    def has_line(self) -> bool:
+    def has_queue(self) -> bool:
         """Whether requests are queued for a connection."""
         return bool(self._waiting)
 
@@ -259,7 +259,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        take_little(transport)
+        limit_read_size(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -274,7 +274,7 @@ class UpstreamConnection(asyncio.Protocol):
         if relay is not None:
             if self._is_plain(data):
                 self._relay = None
-                if self._upstream.has_line:
+                if self._upstream.has_queue:
                     self._upstream.free(self)
                 else:
                     self._upstream.idle.append(self)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
     from ophion.dev.cheat_codes import DevNode
     from ophion.producer.bft_driver import BftDriver
-    from ophion.producer.etcd_votes import EtcdVotes
+    from ophion.producer.etcd_vote_store import EtcdVoteStore
 
 JOURNAL_NAME = "local-transactions.journal"
 
@@ -269,15 +269,17 @@ def _bft(
     )
 
 
-def _etcd_votes(config: CoreConfig, chain: Chain, validator: Address) -> EtcdVotes | None:
+def _etcd_votes(config: CoreConfig, chain: Chain, validator: Address) -> EtcdVoteStore | None:
     """Return the shared vote store that an option names, or None."""
     store = config.consensus.vote_store
     if store is None:
         return None
     # lazy import: few validators share their key with another node
-    from ophion.producer.etcd_votes import EtcdVotes
+    from ophion.producer.etcd_vote_store import EtcdVoteStore
 
-    return EtcdVotes(store.endpoints, store.prefix, chain.genesis.hash, validator, config.consensus.vote_store_tls())
+    return EtcdVoteStore(
+        store.endpoints, store.prefix, chain.genesis.hash, validator, config.consensus.vote_store_tls()
+    )
 
 
 def _mining(

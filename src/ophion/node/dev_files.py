@@ -11,7 +11,7 @@ import orjson
 
 from ophion.chainspec.dev_network import MNEMONIC
 from ophion.dev.cheat_codes import DevNode
-from ophion.dev.state_dump import BadStateFile, dump, load, unpacked
+from ophion.dev.state_dump import BadStateFile, decode_dump, dump, load
 from ophion.errors import ConfigError
 from ophion.node.core_config import CoreConfig
 from ophion.primitives.hexcodec import data
@@ -48,7 +48,7 @@ class DevFiles:
 
     async def _load(self, path: Path) -> None:
         try:
-            await load(self._node, unpacked(content_of(path, _MAX_STATE_BYTES)))
+            await load(self._node, decode_dump(content_of(path, _MAX_STATE_BYTES)))
         except OSError as error:
             raise ConfigError(f"--load-state: {path}: {error.strerror}") from error
         except ValueError as error:

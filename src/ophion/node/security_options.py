@@ -67,10 +67,10 @@ class AuthConfig(Options):
     def warnings(self) -> Iterator[str]:
         if not self.enabled or self.credentials_file is None or self.public_key_file is not None:
             return
-        from ophion.rpc.auth.credentials import doubts, read_users
+        from ophion.rpc.auth.credentials import login_warnings, read_users
 
         try:
-            found = doubts(read_users(self.credentials_file))
+            found = login_warnings(read_users(self.credentials_file))
         except OphionError:
             return  # `problems` has reported the unreadable file already
         for doubt in found:

@@ -15,8 +15,8 @@ from ophion.chainspec.genesis import Genesis
 from ophion.consensus.engine import Finality
 from ophion.native.crypto import PrivateKey
 from ophion.node.build import NodeCore
-from ophion.node.cache_warmup import CacheWarmup
 from ophion.node.config import NodeConfig
+from ophion.node.import_warmup import ImportWarmup
 from ophion.node.interface_options import ApiGroup
 from ophion.node.listeners import (
     PAGE_CLIENTS,
@@ -240,7 +240,7 @@ def build_interface(
         sql=sql,
     )
 
-    services: list[Service] = [subscriptions, MemoryTrimmer(), CacheWarmup(listening, offered)]
+    services: list[Service] = [subscriptions, MemoryTrimmer(), ImportWarmup(listening, offered)]
     if sql is not None:
         services.append(sql)
     if private_subscriptions is not None:

@@ -53,7 +53,7 @@ class InboundConnections:
 
     def is_full(self) -> bool:
         """Whether a flood is active. The listener then accepts in batches."""
-        return self.flood_guard.is_there(self._clock.monotonic())
+        return self.flood_guard.is_active(self._clock.monotonic())
 
     def close(self) -> None:
         """Close all sockets that wait for their first message."""
@@ -67,7 +67,7 @@ class InboundConnections:
             accepted.close()
         elif not self.flood_guard.needs_early_node_id(ip, now, self.pending.waiting(ip)):
             self._accept(accepted, ip, b"")
-        elif not self.flood_guard.has_time(now):
+        elif not self.flood_guard.may_decrypt(now):
             self.pending.refused += 1
             accepted.close()
         else:

@@ -60,7 +60,7 @@ class AccountContract:
                 asked.append((position, authority, "may not authorize this transaction"))
         refusals = self._calls.refusals(parent, state, questions, read_yes_or_no)
         for (position, account, why), refusal in zip(asked, refusals, strict=True):
-            self.verdicts.note(refusal)
+            self.verdicts.record(refusal)
             if refusal is not None:
                 yield position, refusal.about(f"account 0x{account.hex()} {why}")
 
@@ -94,7 +94,7 @@ class AccountContract:
         if not self._is_there(block, state):
             return None
         question = sending_question(sender, to, value, gas_price, gas_limit, payload)
-        refusal = self.verdicts.note(self._calls.refusal(block, state, question, read_yes_or_no))
+        refusal = self.verdicts.record(self._calls.refusal(block, state, question, read_yes_or_no))
         return None if refusal is None else refusal.text
 
     def check(self, parent: HashedHeader, state: State, body: Body) -> None:
@@ -109,7 +109,7 @@ class AccountContract:
             raise InvalidBlock("transaction not permitted", what, transient=refusal.is_late)
 
     def _is_there(self, block: HashedHeader, state: State) -> bool:
-        if self._calls.is_there(state):
+        if self._calls.is_deployed(state):
             self._has_noted_absence = False
             return True
         if not self._has_noted_absence:

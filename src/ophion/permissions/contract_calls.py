@@ -54,7 +54,7 @@ class ContractCalls:
         self._chain = chain
         self._answers: OrderedDict[Hash32, dict[bytes, Refusal | None]] = OrderedDict()
 
-    def is_there(self, state: State) -> bool:
+    def is_deployed(self, state: State) -> bool:
         """Whether the contract's address has code in this state."""
         return bool(state.code(self.contract))
 

@@ -41,9 +41,9 @@ class RulesFileWatcher:
         ready()
         while True:
             await asyncio.sleep(_EVERY_S)
-            await self.look()
+            await self.check_files()
 
-    async def look(self) -> None:
+    async def check_files(self) -> None:
         """Log each file that differs from the list in force, once for each content of the file."""
         for number, listed in enumerate(self._lists):
             async with self._lock:

@@ -56,7 +56,7 @@ class NodeContract:
         """Raise `ConfigError` if the contract is missing at the head or does not answer."""
         head = self._chain.head
         state = self._chain.store.state(head.header.state_root)
-        if not self._calls.is_there(state):
+        if not self._calls.is_deployed(state):
             raise ConfigError(f"{_INVALID}: there is no contract at 0x{self._calls.contract.hex()}.")
         refusal = self._ask(head, state, local, local)
         if refusal is not None and not refusal.is_answer:
@@ -65,7 +65,7 @@ class NodeContract:
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
         """Explain why two nodes may not connect after a block (default: the head). None if they may connect."""
         block = block or self._chain.head
-        refusal = self.verdicts.note(self._ask(block, self._chain.state(block.header), source, destination))
+        refusal = self.verdicts.record(self._ask(block, self._chain.state(block.header), source, destination))
         return None if refusal is None else refusal.text
 
     def _connection(self, block: HashedHeader, state: State, source: Enode, destination: Enode) -> Refusal | None:

@@ -138,8 +138,8 @@ class NodeRules:
         )
         if self._bootnodes:
             if not self.is_in_sync():
-                return self.sync_verdicts.note(_before_in_sync(is_with_bootnode, action))
-            self.sync_verdicts.note(None)
+                return self.sync_verdicts.record(_before_in_sync(is_with_bootnode, action))
+            self.sync_verdicts.record(None)
         if is_with_bootnode and self._has_only_bootnodes():
             return None
         return contract.refusal(source, destination)
@@ -158,10 +158,10 @@ class NodeRules:
         for end in (source, destination):
             # the rules always permit this node itself, whatever its address is
             if end.node_id != self.local.node_id and listener(end) not in self._listeners:
-                return self.list_verdicts.note(
+                return self.list_verdicts.record(
                     f"node {end.url} is not in the list of permitted nodes ({listed.file.path})"
                 )
-        return self.list_verdicts.note(None)
+        return self.list_verdicts.record(None)
 
     def _on_change(self, listed: AllowList[Enode]) -> None:
         self._learn(listed)

@@ -157,8 +157,8 @@ class Permissions:
         if accounts is None:
             return None
         if sender in accounts.entries:
-            return self.account_verdicts.note(None)
-        return self.account_verdicts.note(
+            return self.account_verdicts.record(None)
+        return self.account_verdicts.record(
             f"account 0x{sender.hex()} is not in the list of permitted accounts ({accounts.file.path})"
         )
 

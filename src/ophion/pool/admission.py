@@ -96,7 +96,7 @@ class AdmissionContext(Struct, frozen=True):
         rank, least = _RANK[head.fork], (floor.min_gas_price, floor.min_priority_fee)
         return cls(head, floor, fee_cap, needs_chain_id, rank, _bounds(head, rank, least, fee_cap), least)
 
-    def moved(self) -> AdmissionContext:
+    def with_current_prices(self) -> AdmissionContext:
         """Return a context for the current minimum prices."""
         return AdmissionContext.at(self.head, self.floor, self.fee_cap, self.needs_chain_id)
 

@@ -58,7 +58,7 @@ class Admitter:
     def begin_batch(self) -> AdmissionBatch:
         """Start a batch with the current minimum gas prices of the node."""
         if self.context.least != (self._floor.min_gas_price, self._floor.min_priority_fee):
-            self.context = self.context.moved()
+            self.context = self.context.with_current_prices()
         return AdmissionBatch(self.sequence)
 
     def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: AdmissionBatch) -> Admission:

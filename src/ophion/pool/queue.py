@@ -92,7 +92,7 @@ class SenderQueue(Struct, eq=False):
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
-        self.grow()
+        self.extend_run()
         return stale
 
     def last(self) -> PooledTransaction:
@@ -100,7 +100,7 @@ class SenderQueue(Struct, eq=False):
         is_whole = len(self.by_nonce) == self.end - self.start
         return self.by_nonce[self.end - 1 if is_whole else max(self.by_nonce)]
 
-    def grow(self) -> None:
+    def extend_run(self) -> None:
         """Extend the run of executable transactions over transactions that are already in the queue."""
         end = self.end
         while end in self.by_nonce:
@@ -166,7 +166,7 @@ class Queue:
         if nonce == queue.end:
             queue.end = end = nonce + 1
             if end in by_nonce:
-                queue.grow()
+                queue.extend_run()
         self.bytes += size
         self.local_count += item.is_local
         if self._victims is not None:

@@ -66,7 +66,7 @@ from ophion.producer.bft_tuning import BftTuning
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.clock_skew import ProposerClocks
 from ophion.producer.peer_height_guard import PeerHeightGuard
-from ophion.producer.shared_votes import ProcessVotes, SharedVotes
+from ophion.producer.shared_vote_store import MemoryVoteStore, SharedVoteStore
 from ophion.producer.validator_gossip import NoPeers, ValidatorGossip
 from ophion.producer.vote_caster import VoteCaster
 from ophion.producer.vote_store import VoteStore
@@ -102,7 +102,7 @@ class BftDriver:
         lanes: Lanes,
         gossip: ValidatorGossip = _ALONE,
         tuning: BftTuning = _DEFAULT_TUNING,
-        shared_votes: SharedVotes | None = None,
+        shared_votes: SharedVoteStore | None = None,
         signs_in_thread: bool = False,
         running_since: float | None = None,
     ) -> None:
@@ -132,7 +132,7 @@ class BftDriver:
         self.caster: VoteCaster | None = None
         """Stores votes in a shared vote store, or signs with a slow key. None if neither is used."""
         if shared_votes is not None or signs_in_thread:
-            votes = shared_votes or ProcessVotes()
+            votes = shared_votes or MemoryVoteStore()
             self.caster = VoteCaster(
                 self._vote_store, votes, self._clock, self._post, self._is_in_round, signs_in_thread
             )
@@ -216,7 +216,7 @@ class BftDriver:
 
     def _receive_message(self, message: BftMessage, peer: Address | None) -> None:
         if isinstance(message, Proposal):
-            self._clocks.note(message, self.validators, self._clock.now())
+            self._clocks.record(message, self.validators, self._clock.now())
         self._post(MessageReceived(message, peer))
 
     def connected(self, peer: Address) -> None:
@@ -252,9 +252,9 @@ class BftDriver:
             if self.caster is not None:
                 self.caster.clear()
             self._blocks.executed.clear()
-            self._rest()
+            self._suspend()
 
-    def _rest(self) -> None:
+    def _suspend(self) -> None:
         """Stop consensus. The state machine keeps its votes."""
         self._machine.handle(Suspended(), self._clock.now())
         self._timers.cancel_all()
@@ -298,7 +298,7 @@ class BftDriver:
         if protocol is not self._protocol:
             # the network has moved to QBFT: start without votes, because stored votes belong to an earlier height
             self._protocol = protocol
-            self._rest()
+            self._suspend()
             self._factory, self._machine = self._enter(protocol, None)
         self._choose_forms(clients)
         network = self.engine.header_form(head.number + 1)

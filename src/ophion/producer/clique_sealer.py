@@ -34,7 +34,7 @@ from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.peer_height_guard import PeerHeightGuard
 from ophion.producer.shared_seals import SealClaim, SharedSeals
-from ophion.producer.shared_votes import VotesUnavailable
+from ophion.producer.shared_vote_store import VotesUnavailable
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner

@@ -24,7 +24,7 @@ class ProposerClocks:
         """Return the seconds by which a validator's clock is ahead, or None if the offset is unknown."""
         return self._leads.get(validator)
 
-    def note(self, proposal: Proposal, validators: Container[Address], now: float) -> None:
+    def record(self, proposal: Proposal, validators: Container[Address], now: float) -> None:
         """Compute the clock offset of a proposer. A block of round 0 is proposed exactly when it is due, so the time at
         which the proposal arrives shows the offset.
         """

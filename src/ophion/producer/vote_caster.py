@@ -20,7 +20,7 @@ from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import BftMessage, RoundChange
 from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.errors import SignerUnavailable
-from ophion.producer.shared_votes import SharedVotes, VotesUnavailable
+from ophion.producer.shared_vote_store import SharedVoteStore, VotesUnavailable
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.clock import Clock
 from ophion.runtime.metrics import DurationHistogram
@@ -39,7 +39,7 @@ class VoteCaster:
     def __init__(
         self,
         database: VoteStore,
-        shared: SharedVotes,
+        shared: SharedVoteStore,
         clock: Clock,
         post: Callable[[_Result], None],
         is_wanted: Callable[[CastVote], bool],

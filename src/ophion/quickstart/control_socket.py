@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ophion.errors import CommandError
-from ophion.quickstart.workdir import CONTROL
+from ophion.quickstart.network_directory import CONTROL
 
 _MAX_BYTES: Final = 64 * 1024
 _ASKING_S: Final = 30.0

@@ -20,10 +20,10 @@ from ophion.quickstart.child_process import NetworkProcess
 from ophion.quickstart.command_lines import node_options, program, proxy_options
 from ophion.quickstart.control_socket import listen
 from ophion.quickstart.lock_file import NetworkLock, RunningNetwork
+from ophion.quickstart.network_directory import CONTROL, PLAN, NetworkDirectory
 from ophion.quickstart.node_status import heights
 from ophion.quickstart.plan import PROXY, Consensus
 from ophion.quickstart.ports import NetworkPorts
-from ophion.quickstart.workdir import CONTROL, PLAN, Workdir
 from ophion.runtime.interrupts import stop_signals
 
 _FIRST_BLOCK_S: Final = 60.0
@@ -36,7 +36,9 @@ _LAST_BYTES: Final = 16 * 1024
 class NetworkSupervisor:
     """Runs a network until it is stopped."""
 
-    def __init__(self, work: Workdir, layout: NetworkPorts, lock: NetworkLock, say: Callable[[str], object]) -> None:
+    def __init__(
+        self, work: NetworkDirectory, layout: NetworkPorts, lock: NetworkLock, say: Callable[[str], object]
+    ) -> None:
         """Create the network supervisor. `say` prints a line on the terminal."""
         self._work = work
         self._layout = layout

@@ -28,7 +28,7 @@ class FailedHandshakes:
         self._counts: dict[str, int] = {}
         self._logged_at: dict[str, float] = {}
 
-    def note(self, client: str, reason: str, now: float) -> None:
+    def record(self, client: str, reason: str, now: float) -> None:
         """Count a failed handshake; `now` is the time in seconds."""
         kind = reason if reason in self._counts or len(self._counts) < _MAX_REASONS else ""
         count = self._counts[kind] = self._counts.get(kind, 0) + 1

@@ -62,7 +62,7 @@ class LoopShare:
         had_s = self._recent(perf_counter())
         return 2.0 + had_s if had_s >= _LIGHT_S else 1.0 + size * 1e-12
 
-    def note(self, spent_s: float, now: float) -> None:
+    def record(self, spent_s: float, now: float) -> None:
         """Record the CPU time that a connection used on this thread. CPU time excludes the time of other processes."""
         self._had_s = self._recent(now) + spent_s
         self._noted_at = now
@@ -78,7 +78,7 @@ class FairScheduler:
         """Create a scheduler. While `priority` is on, all work waits."""
         self._turn_s = turn_s
         self._block_priority = BlockPriority() if priority is None else priority
-        self._block_priority.begun = self._break_off
+        self._block_priority.begun = self._suspend_new_work
         self.slice_s = slice_s
         """Time that one connection may work before it should return."""
         self._waiting: list[tuple[float, int, Worker]] = []
@@ -126,7 +126,7 @@ class FairScheduler:
         spent_s = now - begun
         if spent_s > self.slice_s:
             spent_s = min(spent_s, self._mark(now))
-        share.note(spent_s, now)
+        share.record(spent_s, now)
 
     def _mark(self, now: float) -> float:
         """Read the thread's CPU clock; return the CPU time since the last reading."""
@@ -154,7 +154,7 @@ class FairScheduler:
                 self.ends_at = now + self._turn_s
             asyncio.get_running_loop().call_soon(self._renew)
 
-    def _break_off(self) -> None:
+    def _suspend_new_work(self) -> None:
         """Make new work wait from now on. Called in any thread."""
         self.ends_at = 0.0
 

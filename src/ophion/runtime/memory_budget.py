@@ -50,12 +50,12 @@ class MemoryBudget:
         whether `size` exceeds this threshold.
         """
         if size > WORTH_NOTING:
-            self.note(holder, size, is_trusted)
+            self.record(holder, size, is_trusted)
         elif holder in self._place:
             self.settle(holder)
         return size > WORTH_NOTING
 
-    def note(self, holder: MemoryHolder, size: int, is_trusted: bool = True) -> None:
+    def record(self, holder: MemoryHolder, size: int, is_trusted: bool = True) -> None:
         """Record the bytes that a connection holds now. Above the budget, evicts other connections first, this
         connection last.
         """

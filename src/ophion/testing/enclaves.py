@@ -91,4 +91,4 @@ async def part(meetings: Sequence[MemoryConnection]) -> None:
         for transport in meeting.transports:
             transport.abort()
     for meeting in meetings:
-        await meeting.over()
+        await meeting.wait_closed()

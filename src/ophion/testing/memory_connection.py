@@ -77,6 +77,6 @@ class MemoryConnection:
                 raise AssertionError("they did not become peers")
         return self.near.peer, self.far.peer
 
-    async def over(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until both connections are closed."""
         await asyncio.gather(*self.tasks)

@@ -38,7 +38,7 @@ def test_what_was_not_confirmed_is_said() -> None:
 def test_a_program_sees_every_step() -> None:
     values = json.loads(json.dumps(as_json(outcome(), SUBJECT)))
     assert values["best"]["rate"] == 500
-    assert [step["kept_up"] for step in values["steps"]] == [True, False]
+    assert [step["is_sustained"] for step in values["steps"]] == [True, False]
     assert values["steps"][1]["refused"] == {"<b>full</b>": 3}
     assert as_json(SearchResult(), SUBJECT)["best"] is None
 

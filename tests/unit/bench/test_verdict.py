@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.bench.load_step import LoadShape, LoadStep
-from ophion.bench.verdict import kept_up, limit_of, percentile, period_of
+from ophion.bench.verdict import is_sustained, limit_of, percentile, period_of
 from tests.unit.bench.steps import step_of
 
 
@@ -17,20 +17,20 @@ def test_percentiles() -> None:
 
 @pytest.mark.parametrize(("rate", "holds"), [(10, True), (900, True), (1_000, True), (1_800, False), (5_000, False)])
 def test_a_network_keeps_up_with_what_it_can_take(rate: float, holds: bool) -> None:
-    assert kept_up(step_of(rate, capacity=1_000)) is holds
+    assert is_sustained(step_of(rate, capacity=1_000)) is holds
 
 
 def test_what_is_refused_or_never_mined_is_too_much() -> None:
-    assert not kept_up(step_of(10, refused="Transaction pool is full"))
+    assert not is_sustained(step_of(10, refused="Transaction pool is full"))
     lost = step_of(10)
     lost.drained_s = None
-    assert not kept_up(lost)
+    assert not is_sustained(lost)
 
 
 def test_a_client_that_cannot_send_on_time_proves_nothing() -> None:
     late = step_of(10)
     late.late_s = 1.0
-    assert not kept_up(late)
+    assert not is_sustained(late)
     assert limit_of(late).startswith("This program could not send faster")
     late.answer_s = [0.4]
     assert limit_of(late) == "The node took 400 ms (median) to answer single requests on 8 connections."

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ophion.chainspec.config_compatibility import check_rules, encode_rules, lasting_rules
+from ophion.chainspec.config_compatibility import block_rules, check_rules, encode_rules
 from ophion.chainspec.genesis import parse_genesis
 from ophion.errors import GenesisError
 
@@ -29,7 +29,7 @@ def _refusal(before: dict[str, Any], after: dict[str, Any], number: int, timesta
     )
     head = replace(first.header(bytes(32)), number=number, timestamp=timestamp)
     try:
-        check_rules(encode_rules(lasting_rules(first.spec)), lasting_rules(second.spec), head)
+        check_rules(encode_rules(block_rules(first.spec)), block_rules(second.spec), head)
     except GenesisError as error:
         return str(error)
     return ""
@@ -150,7 +150,7 @@ def test_before_the_first_block_everything_may_be_changed() -> None:
 
 def test_names_that_another_version_knows_are_no_difference() -> None:
     spec = parse_genesis(json.dumps({"config": _QBFT, "difficulty": 1, "gasLimit": 5000})).spec
-    rules = lasting_rules(spec)
+    rules = block_rules(spec)
     head = replace(parse_genesis('{"config":{"ethash":{}},"difficulty":1,"gasLimit":5000}').header(bytes(32)), number=9)
     fewer = {name: rule for name, rule in rules.items() if name != "berlinBlock"}
     check_rules(encode_rules(fewer), rules, head)

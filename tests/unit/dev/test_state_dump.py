@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from ophion.dev.state_dump import BadStateFile, load, packed, unpacked
+from ophion.dev.state_dump import BadStateFile, decode_dump, encode_dump, load
 
 ADDRESS = "0x" + "aa" * 20
 
 
 def test_what_is_packed_can_be_read() -> None:
     document = {"accounts": {"0x01": {"nonce": 1}}}
-    assert unpacked(packed(document)) == document
-    assert unpacked(json.dumps(document).encode()) == document
+    assert decode_dump(encode_dump(document)) == document
+    assert decode_dump(json.dumps(document).encode()) == document
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"[]", b"{}", b'{"accounts": []}', b"\x1f\x8bnonsense"])
 def test_what_is_no_dump_is_refused(content: bytes) -> None:
     with pytest.raises(BadStateFile):
-        unpacked(content)
+        decode_dump(content)
 
 
 def test_a_compressed_list_is_refused() -> None:
     with pytest.raises(BadStateFile):
-        unpacked(gzip.compress(b"[1]"))
+        decode_dump(gzip.compress(b"[1]"))
 
 
 @pytest.mark.parametrize(

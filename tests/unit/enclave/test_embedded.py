@@ -10,7 +10,7 @@ import pytest
 
 from ophion.enclave.group_ids import legacy_id
 from ophion.enclave.interface import MAX_PAYLOAD_BYTES, DeliveryMode, GroupType, OpenedPayload
-from ophion.enclave.payload_access import served
+from ophion.enclave.payload_access import readable_records
 from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.errors import EnclaveError
 from ophion.testing.enclaves import EnclaveMember, at_work
@@ -173,6 +173,8 @@ def test_a_record_is_served_once_however_often_it_is_asked_for(tmp_path: Path) -
     member = EnclaveMember(tmp_path, 1)
     key = asyncio.run(member.enclave.send(SECRET, member.key, []))
     label = RecordLabel(RecordKind.PAYLOAD, key)
-    assert [entry.label for entry in served(member.enclave, [label] * 1000, frozenset({member.key}))] == [label]
-    assert served(member.enclave, [label] * 1000, frozenset({b"x" * 32})) == []
+    assert [entry.label for entry in readable_records(member.enclave, [label] * 1000, frozenset({member.key}))] == [
+        label
+    ]
+    assert readable_records(member.enclave, [label] * 1000, frozenset({b"x" * 32})) == []
     member.close()

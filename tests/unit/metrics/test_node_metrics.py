@@ -24,7 +24,7 @@ from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.permissions.permissions import Permissions
 from ophion.pool.events import Origin, Rejected
 from ophion.primitives.enode import Enode
-from ophion.producer.shared_votes import ProcessVotes
+from ophion.producer.shared_vote_store import MemoryVoteStore
 from ophion.producer.vote_caster import VoteCaster
 from ophion.producer.vote_store import VoteStore
 from ophion.rpc.endpoints.health import Health
@@ -277,7 +277,7 @@ def test_alert_rules_watch_only_what_there_is(dev: Interface, tmp_path: Path) ->
 
 def _caster(dev: Interface) -> VoteCaster:
     store = VoteStore(dev.node.chain.store, dev.context.lanes, bytes(20))
-    return VoteCaster(store, ProcessVotes(), dev.node.clock, lambda result: None, lambda order: True)
+    return VoteCaster(store, MemoryVoteStore(), dev.node.clock, lambda result: None, lambda order: True)
 
 
 def documented(text: str) -> Iterator[re.Pattern[str]]:

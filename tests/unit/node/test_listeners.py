@@ -32,6 +32,6 @@ def test_senders_of_other_enclaves_do_not_use_up_the_memory_budget(tmp_path: Pat
     service = enclaves_port(config, member.enclave, 0, SystemClock(), SystemEntropy(), shared, None)
     senders = [Holder() for _ in range(100)]
     for sender in senders:
-        service._shared.budget.note(sender, 1 << 20)
+        service._shared.budget.record(sender, 1 << 20)
     assert sum(sender.is_open for sender in senders) == admitted
     assert shared.budget.held == 0

@@ -38,7 +38,7 @@ class Story:
     async def told(self) -> list[str]:
         """Check the file and return the new log lines."""
         self._caplog.clear()
-        await self.watch.look()
+        await self.watch.check_files()
         return [record.getMessage() for record in self._caplog.records]
 
 

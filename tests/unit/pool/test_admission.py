@@ -257,7 +257,7 @@ def test_the_bounds_are_those_of_the_floor_as_it_is(head: PoolHead) -> None:
     assert context.bounds is not None
     assert transaction.plain_terms(context.bounds) is not None
     floor.min_gas_price = 2000
-    moved = context.moved()
+    moved = context.with_current_prices()
     assert moved.bounds is not None
     assert transaction.plain_terms(moved.bounds) is None
 

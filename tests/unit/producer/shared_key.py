@@ -13,7 +13,7 @@ from ophion.consensus.bft.vote_record import VoteRecord, replacement
 from ophion.consensus.validator_votes import LocalProposals
 from ophion.primitives.types import Address
 from ophion.producer.bft_driver import BftDriver
-from ophion.producer.shared_votes import VotesUnavailable
+from ophion.producer.shared_vote_store import VotesUnavailable
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.node_core import TestCore
@@ -34,7 +34,7 @@ class Cluster:
 
 
 class ClusterVotes:
-    """`SharedVotes` of one node, stored in a simulated cluster."""
+    """`SharedVoteStore` of one node, stored in a simulated cluster."""
 
     name = "test cluster"
 

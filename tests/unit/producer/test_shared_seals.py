@@ -16,7 +16,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
 from ophion.producer.clique_sealer import CliqueSealer
 from ophion.producer.shared_seals import MAX_SHARED_BLOCK_BYTES, SealClaim, SharedSeals
-from ophion.producer.shared_votes import VotesUnavailable
+from ophion.producer.shared_vote_store import VotesUnavailable
 from ophion.runtime.clock import ManualClock
 from ophion.testing.node_core import TestCore
 from ophion.testing.virtual_loop import run_virtually

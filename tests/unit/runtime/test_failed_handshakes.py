@@ -43,7 +43,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_many_failures_give_few_log_lines(lines: list[str]) -> None:
     noted = FailedHandshakes("JSON-RPC over HTTP")
     for _ in range(1_000_000):
-        noted.note("192.0.2.1", "no shared cipher", 0.0)
+        noted.record("192.0.2.1", "no shared cipher", 0.0)
     assert len(lines) == 20
     assert lines[0] == (
         "TLS handshake failed client=192.0.2.1 service=JSON-RPC over HTTP so_far=1 reason=no shared cipher"
@@ -53,12 +53,12 @@ def test_many_failures_give_few_log_lines(lines: list[str]) -> None:
 def test_a_new_reason_is_logged_at_once_and_a_known_one_after_a_pause(lines: list[str]) -> None:
     noted = FailedHandshakes("x")
     for _ in range(1000):
-        noted.note("192.0.2.1", "one", 0.0)
+        noted.record("192.0.2.1", "one", 0.0)
     del lines[:]
-    noted.note("192.0.2.2", "one", 59.0)
+    noted.record("192.0.2.2", "one", 59.0)
     assert lines == []
-    noted.note("192.0.2.2", "another", 59.0)
-    noted.note("192.0.2.3", "one", 60.0)
+    noted.record("192.0.2.2", "another", 59.0)
+    noted.record("192.0.2.3", "one", 60.0)
     assert [line.split("client=")[1] for line in lines] == [
         "192.0.2.2 service=x so_far=1 reason=another",
         "192.0.2.3 service=x so_far=1002 reason=one",
@@ -68,7 +68,7 @@ def test_a_new_reason_is_logged_at_once_and_a_known_one_after_a_pause(lines: lis
 def test_rare_reasons_are_counted_together_when_there_are_too_many(lines: list[str]) -> None:
     noted = FailedHandshakes("x")
     for number in range(1000):
-        noted.note("192.0.2.1", f"reason {number}", 0.0)
+        noted.record("192.0.2.1", f"reason {number}", 0.0)
     assert len(lines) == 32 + 10
 
 

@@ -58,7 +58,7 @@ def test_little_before_much_before_those_who_keep_the_loop_busy() -> None:
     async def main() -> None:
         scheduler, log = FairScheduler(), list[str]()
         busy = Worker(scheduler, log, "busy", 1)
-        busy.share.note(0.5, perf_counter())
+        busy.share.record(0.5, perf_counter())
         busy.wait()
         for size in (50_000, 2_000, 100):
             Worker(scheduler, log, str(size), 1).wait(size)
@@ -87,11 +87,11 @@ def test_an_ordinary_request_overtakes_many_busy_connections() -> None:
 
 def test_recorded_use_decays() -> None:
     share = LoopShare()
-    share.note(0.05, perf_counter() - 10)
+    share.record(0.05, perf_counter() - 10)
     assert share.rank(100) == 1.0 + 100 * 1e-12, "a look again"
-    share.note(0.0, perf_counter())
+    share.record(0.0, perf_counter())
     assert share.rank(100) == 0.0
-    share.note(0.05, perf_counter())
+    share.record(0.05, perf_counter())
     assert share.rank(100) > 2.0
 
 

@@ -27,10 +27,10 @@ def gone(*clients: Client) -> list[bool]:
 def test_the_oldest_of_the_large_holders_is_evicted_first() -> None:
     budget, clients = MemoryBudget(3 * MUCH), [Client() for _ in range(5)]
     for client in clients[:3]:
-        budget.note(client, MUCH)
-    budget.note(clients[0], MUCH + 1)
+        budget.record(client, MUCH)
+    budget.record(clients[0], MUCH + 1)
     assert gone(*clients) == [False, True, False, False, False], "the one that grows goes last"
-    budget.note(clients[3], MUCH)
+    budget.record(clients[3], MUCH)
     assert gone(*clients) == [True, True, False, False, False]
     assert (budget.held, budget.cut_off) == (2 * MUCH, 2)
 
@@ -38,16 +38,16 @@ def test_the_oldest_of_the_large_holders_is_evicted_first() -> None:
 def test_little_and_trusted_holders_go_last() -> None:
     budget = MemoryBudget(4 * MUCH)
     little, unknown_client, known, newcomer = (Client() for _ in range(4))
-    budget.note(little, LITTLE, is_trusted=False)
-    budget.note(known, MUCH)
-    budget.note(unknown_client, MUCH, is_trusted=False)
-    budget.note(newcomer, 2 * MUCH, is_trusted=False)
+    budget.record(little, LITTLE, is_trusted=False)
+    budget.record(known, MUCH)
+    budget.record(unknown_client, MUCH, is_trusted=False)
+    budget.record(newcomer, 2 * MUCH, is_trusted=False)
     assert gone(little, known, unknown_client, newcomer) == [False, False, True, False]
-    budget.note(newcomer, 3 * MUCH, is_trusted=False)
+    budget.record(newcomer, 3 * MUCH, is_trusted=False)
     assert gone(little, known, newcomer) == [False, True, False]
-    budget.note(newcomer, 4 * MUCH)
+    budget.record(newcomer, 4 * MUCH)
     assert gone(little, newcomer) == [True, False]
-    budget.note(newcomer, 4 * MUCH + 1)
+    budget.record(newcomer, 4 * MUCH + 1)
     assert newcomer.is_gone, "nobody else is left"
     assert budget.held == 0
 
@@ -66,11 +66,11 @@ def test_a_few_bytes_are_not_worth_noting_and_settle_what_was() -> None:
 
 def test_a_client_that_holds_nothing_is_forgotten() -> None:
     budget, first, second = MemoryBudget(MUCH), Client(), Client()
-    budget.note(first, MUCH)
+    budget.record(first, MUCH)
     budget.settle(first)
     budget.settle(first)
-    budget.note(second, MUCH - 1)
-    budget.note(second, LITTLE)
+    budget.record(second, MUCH - 1)
+    budget.record(second, LITTLE)
     assert gone(first, second) == [False, False]
     assert budget.held == LITTLE
 
@@ -86,7 +86,7 @@ def test_the_sum_is_right_and_never_beyond_the_most(steps: list[tuple[int, int, 
             budget.settle(client)
             sizes.pop(client, None)
         else:
-            budget.note(client, size, is_trusted)
+            budget.record(client, size, is_trusted)
             sizes[client] = size
         sizes = {one: held for one, held in sizes.items() if not one.is_gone}
         assert budget.held == sum(sizes.values()) <= 4 * LITTLE

@@ -205,7 +205,7 @@ class Height:
         if event.is_body_wrong:
             name = "a peer that is no validator" if peer is None else f"0x{peer.hex()}"
             self.notes.append(f"a proposal of round {number} has the body of another block: sent by {name}")
-            copy = self._offers.next_copy(number, peer)
+            copy = self._offers.another_copy(number, peer)
             if copy is not None:
                 self._emit(CheckProposal(copy))
             return
@@ -248,7 +248,7 @@ class Height:
         a duplicate.
         """
         author, round_number = message.author, message.round
-        if author != self._me and self.gathering.note(author, round_number, self.current):
+        if author != self._me and self.gathering.record_round(author, round_number, self.current):
             self.timers.set_round(self.current, now)
         if type(message) is Prepare or type(message) is Commit:
             self._relay(message, peer)

@@ -99,7 +99,7 @@ class PendingProposals:
         """
         del self._offers[round_number]
 
-    def next_copy(self, round_number: int, peer: Address | None) -> Proposal | None:
+    def another_copy(self, round_number: int, peer: Address | None) -> Proposal | None:
         """Return another copy of a proposal, after the copy of `peer` had a wrong body. If there is no other copy, the
         round accepts any proposal again.
         """

@@ -32,7 +32,7 @@ class RoundSynchronisation:
         is_capped = round_number > 0 and self._timing.is_capped(round_number)
         self.is_complete = not is_capped or self._is_quorum_in(round_number)
 
-    def note(self, author: Address, round_number: int, current: int) -> bool:
+    def record_round(self, author: Address, round_number: int, current: int) -> bool:
         """Record a message of a validator about its round. Returns whether a quorum is now in the current round."""
         if self.reached.get(author, -1) >= round_number:
             return False

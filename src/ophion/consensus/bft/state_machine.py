@@ -158,7 +158,7 @@ class BftStateMachine:
         return fingerprint in self._seen
 
     @property
-    def is_waiting_out(self) -> bool:
+    def skips_height(self) -> bool:
         """Whether this validator skips a height because it has lost its votes (`LostStateRecovery`)."""
         is_member = self.validator_set is not None and self.address in self.validator_set.members
         return self._recovery is not None and self.height is None and is_member
@@ -235,7 +235,7 @@ class BftStateMachine:
         """Enter the height after a head as a validator, a recovering validator or a follower."""
         assert self.validator_set is not None, "the validators are known with the head"
         number = self.validator_set.height
-        if self._waits_out(self.validator_set, event, has_voted, now):
+        if self._must_skip(self.validator_set, event, has_voted, now):
             self._look_again(now)
         elif self.address in self.validator_set.members:
             durable_votes = self._durable_votes
@@ -269,7 +269,7 @@ class BftStateMachine:
         )
         self.height.start(now)
 
-    def _waits_out(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
+    def _must_skip(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
         """Whether to skip this height, because this validator may have voted at this height and has lost the record of
         its vote.
         """

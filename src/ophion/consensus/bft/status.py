@@ -188,7 +188,7 @@ def status_of(machine: BftStateMachine, now: float, connected: Collection[Addres
                 f"Peers report a higher block than {number - 1}, or none has connected yet. This validator "
                 f"({me}) signs nothing until it has their blocks or one timeout has passed."
             )
-        elif machine.is_waiting_out:
+        elif machine.skips_height:
             phase = Phase.LOST_STATE
             why = (
                 f"This validator (0x{machine.address.hex()}) has no record of its earlier votes. It "

@@ -45,7 +45,7 @@ def encode_record(
     return record
 
 
-def member_record(payload: TesseraPayload, group: GroupRecord, own: bytes, box: bytes) -> bytes:
+def record_for_member(payload: TesseraPayload, group: GroupRecord, own: bytes, box: bytes) -> bytes:
     """Return the sealed record of a payload that the local key `own` decrypts with `box`. `own` need not be a member of
     the group, because a sender may also send copies to other enclaves.
     """

@@ -12,7 +12,7 @@ from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.privacy_groups import GroupRegistry
 from ophion.enclave.store_writer import PAYLOADS, Change
 from ophion.enclave.tessera.payloads import TesseraPayload
-from ophion.enclave.tessera.sealed_payloads import group_in, member_record, opened
+from ophion.enclave.tessera.sealed_payloads import group_in, opened, record_for_member
 from ophion.errors import DecodeError
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.exceptions import translated
@@ -71,7 +71,7 @@ class PayloadImport:
             return
         own, box, text = opened(self._keyring, old)
         group = group_in(text, self._known_group)
-        record = member_record(old, group, own, box)
+        record = record_for_member(old, group, own, box)
         judged = self._keyring.judge([record])[0]
         if judged is None or not judged.agrees:
             raise DecodeError("the private transaction names another sender or group")

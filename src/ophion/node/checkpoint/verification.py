@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from ophion.chain.chain import genesis_header
-from ophion.chainspec.config_compatibility import check_rules, lasting_rules
+from ophion.chainspec.config_compatibility import block_rules, check_rules
 from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, check_stored
 from ophion.chainspec.spec import ChainSpec
@@ -94,7 +94,7 @@ def _verify_chain(
         raise CheckpointError(f"block {number} of the chain is not its last block 0x{head_hash.hex()}")
     rules = store.meta(RULES_KEY)
     if rules:
-        check_rules(rules, lasting_rules(genesis.spec), Header.decode(headers.raw(number)[1]))
+        check_rules(rules, block_rules(genesis.spec), Header.decode(headers.raw(number)[1]))
     return VerifiedCheckpoint(number, head_hash)
 
 

@@ -133,7 +133,7 @@ class Channel:
         self.is_writing_paused = False
         self._stuck_at = 0
 
-    def stuck(self) -> str | None:
+    def stall_error(self) -> str | None:
         """Return an error text if bytes are buffered and the remote node has read none of them since the last check.
         None if the remote node reads.
         """

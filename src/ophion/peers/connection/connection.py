@@ -278,7 +278,7 @@ class Connection(asyncio.Protocol):
         context, size, node_id = self._context, self._session.buffered, self._session.remote_id
         if size >= LARGE and node_id is not None and context.has_own_quota(node_id):
             size = 0
-        slowest = context.assembly.note(self, size)
+        slowest = context.assembly.record(self, size)
         if slowest is not None:
             slowest.disconnect(DisconnectReason.TIMEOUT, "too many incomplete large messages")
 
@@ -297,13 +297,13 @@ class Connection(asyncio.Protocol):
                 self._say(PONG_ID)
             case HelloReceived():
                 traffic.note_p2p(traffic.received, HELLO_ID)
-                self._greet(event)
+                self._accept_hello(event)
             case DisconnectReceived(reason):
                 traffic.note_p2p(traffic.received, DISCONNECT_ID)
                 known = DisconnectReason.TCP_ERROR if reason is None else reason
                 self._end(known, "Disconnect received", by_us=False)
 
-    def _greet(self, greeted: HelloReceived) -> None:
+    def _accept_hello(self, greeted: HelloReceived) -> None:
         """Check the peer after its Hello and attach the shared sub-protocols."""
         self._channel.write_handshake()
         context = self._context
@@ -347,11 +347,11 @@ class Connection(asyncio.Protocol):
         elif self.peer is None:
             self._end(DisconnectReason.TIMEOUT, f"no {self._session.stage.value} in time", by_us=True)
         else:
-            problem = self._silence() or self._channel.stuck()
+            problem = self._check_liveness() or self._channel.stall_error()
             if problem is not None:
                 self._end(DisconnectReason.TIMEOUT, problem, by_us=True)
 
-    def _silence(self) -> str | None:
+    def _check_liveness(self) -> str | None:
         """Ping a peer that sends nothing, and set the timer again. Returns an error if the peer has timed out."""
         now = self._context.clock.monotonic()
         if self._channel.has_unread:
@@ -404,7 +404,7 @@ class Connection(asyncio.Protocol):
             except Exception:
                 log.exception("sub-protocol failed on close peer=%r", self.peer)
         self._attached.clear()
-        self._context.assembly.note(self, 0)
+        self._context.assembly.record(self, 0)
         self._session.close()
         ending = self._ending
         side, reason = "local" if ending.by_us else "remote", ending.reason.label

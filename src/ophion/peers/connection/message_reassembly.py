@@ -26,7 +26,7 @@ class MessageReassembly(Generic[T]):
         self.total = 0
         """Received bytes of the incomplete large messages of all connections."""
 
-    def note(self, sender: T, size: int) -> T | None:
+    def record(self, sender: T, size: int) -> T | None:
         """Record the received bytes of an incomplete message. Returns the connection to disconnect if all incomplete
         large messages together exceed the limit, else None.
         """

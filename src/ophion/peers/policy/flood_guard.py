@@ -114,11 +114,11 @@ class FloodGuard:
         allowance = self._addresses.get(ip)
         return allowance is not None and allowance.left(now) - undecided < 1
 
-    def is_there(self, now: float) -> bool:
+    def is_active(self, now: float) -> bool:
         """Whether a flood is active. The listener then accepts in batches."""
         return now < self._until
 
-    def has_time(self, now: float) -> bool:
+    def may_decrypt(self, now: float) -> bool:
         """Whether the rate limit allows decrypting one more auth message."""
         return _take(self._auth_messages, now)
 

@@ -12,7 +12,7 @@ from typing import Final, TypeVar, cast
 from ophion.enclave.embedded import EmbeddedEnclave
 from ophion.enclave.group_record import GroupRecord
 from ophion.enclave.interface import KEY_SIZE, MAX_KEYS
-from ophion.enclave.payload_access import listed, served
+from ophion.enclave.payload_access import listed, readable_records
 from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.enclave.payload_intake import UNKNOWN_GROUP
 from ophion.native.enclave import read_sealed
@@ -248,7 +248,7 @@ class PrivPeer:
         self._send(Code.ACK, messages.encode_acks(acks))
 
     async def _serve(self, request_id: int, labels: list[RecordLabel]) -> None:
-        found = served(self._enclave, labels, self.keys)
+        found = readable_records(self._enclave, labels, self.keys)
         await self._pay(sum(len(entry.body) for entry in found))
         self._send(Code.PAYLOAD, messages.encode_records(request_id, found))
 

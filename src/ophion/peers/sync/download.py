@@ -150,11 +150,11 @@ class Download:
             pass
         self._task_ended.clear()
         now = self._now()
-        self._target_speed.passed(now - began, is_importing)
+        self._target_speed.record(now - began, is_importing)
         if is_importing:
             return
         if self._helper_speed.cancel_late(self._helpers(), now):
-            self._target_speed.excuse()
+            self._target_speed.reset()
         elif self._target_speed.is_slow:
             blocks_per_s = self.imported / (now - self._began)
             if self._is_replaceable(blocks_per_s):

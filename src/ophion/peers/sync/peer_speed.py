@@ -111,12 +111,12 @@ class TargetSpeed:
     def __init__(self) -> None:
         self._waited_s = 0.0
 
-    def passed(self, seconds: float, is_importing: bool) -> None:
+    def record(self, seconds: float, is_importing: bool) -> None:
         """Record the seconds of an import, or the seconds in which the import waited for blocks."""
         change = -_RECOVERY * seconds if is_importing else seconds
         self._waited_s = max(0.0, self._waited_s + change)
 
-    def excuse(self) -> None:
+    def reset(self) -> None:
         """Reset the measurement, because the import waited for a peer other than the target."""
         self._waited_s = 0.0
 

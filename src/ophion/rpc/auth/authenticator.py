@@ -66,7 +66,7 @@ class Authenticator:
             return self._no_token
         known = self._sessions.get(authorization)
         if known is not None:
-            if known.look():
+            if known.check():
                 return known
             del self._sessions[authorization]
         claims = self._reader.read(authorization[len(_BEARER) :].strip(), self._now())
@@ -116,13 +116,13 @@ class Authenticator:
     def _recheck(self) -> None:
         """End the sessions whose tokens were revoked in the meantime."""
         for session in tuple(self._live):
-            session.look()
+            session.check()
 
     def _evict(self) -> None:
         """Remove the sessions that have ended from the cache. If the cache is still full, remove the oldest session;
         connections with that session stay open.
         """
-        for header in [header for header, session in self._sessions.items() if not session.look()]:
+        for header in [header for header, session in self._sessions.items() if not session.check()]:
             del self._sessions[header]
         if len(self._sessions) >= _MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]

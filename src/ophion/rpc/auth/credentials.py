@@ -71,7 +71,7 @@ def _user(name: str, entry: Any) -> User:
     return User(name, password, tuple(entry.get("permissions", ())), tenant if isinstance(tenant, str) else None)
 
 
-def doubts(users: Mapping[str, User]) -> list[str]:
+def login_warnings(users: Mapping[str, User]) -> list[str]:
     """Return a warning for each user that can never log in."""
     if not users:
         return ["it has no table [Users.NAME], so that no user can log in"]

@@ -122,7 +122,7 @@ class Login:
             return
         users = done.result()
         if users is not None:
-            self._issuer.note(users, self._clock.now())
+            self._issuer.update_users(users, self._clock.now())
 
     def _queue(self, address: str, name: str, password: str) -> PendingReply[Response] | Response:
         """Queue a login. If the queue is full, the login replaces a login of lower priority. Returns `_BUSY` if
@@ -135,7 +135,7 @@ class Login:
             if attempt > self._waiting[-1]:
                 return _BUSY
             self._waiting.pop().pending.resolve(_BUSY)
-        self._attempts.note(address, name)
+        self._attempts.record_attempt(address, name)
         insort(self._waiting, attempt)
         self._start_next()
         return pending
@@ -170,7 +170,7 @@ class Login:
             return _UNREADABLE
         users, user = done.result()
         now = self._clock.now()
-        self._issuer.note(users, now)
+        self._issuer.update_users(users, now)
         if user is None:
             return _REFUSED
         self._attempts.succeeded(attempt.address, attempt.name)

@@ -69,7 +69,7 @@ class LoginThrottle:
             return -1
         return 0 if network is None else network.count
 
-    def note(self, address: str, name: str) -> None:
+    def record_attempt(self, address: str, name: str) -> None:
         """Count a login attempt when it starts."""
         for key in (_pair(address, name), (_network(address), None)):
             record = self._recent(key) or _Record(0, 0.0)

@@ -19,7 +19,7 @@ class UserRevocations:
         self._users: Mapping[str, User] = {}
         self._since: dict[str, int] = {}
 
-    def note(self, users: Mapping[str, User], now: float) -> bool:
+    def update_users(self, users: Mapping[str, User], now: float) -> bool:
         """Replace the known users. Returns whether any known user was changed or removed."""
         before, self._users = self._users, dict(users)
         changed = {name for name in before if users.get(name) != before[name]}

@@ -98,20 +98,20 @@ class Session:
 
     @property
     def permissions(self) -> frozenset[str]:
-        return self._claims.permissions if self.look() else _NOTHING
+        return self._claims.permissions if self.check() else _NOTHING
 
     @property
     def client(self) -> str:
         return self._claims.username
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Check whether the token is valid now. If not, the session ends and stays ended."""
         if self.is_trusted and self._left_s(self._claims) <= 0:
             self._end()
         return self.is_trusted
 
     def join(self, user: SessionUser) -> None:
-        if self.look():
+        if self.check():
             self._users.add(user)
         else:
             user.session_ended()
@@ -129,7 +129,7 @@ class Session:
 
     def _watch(self) -> None:
         """Check the token, and schedule the next check, at the latest for the time when the token expires."""
-        if self.look():
+        if self.check():
             delay = min(self._left_s(self._claims), _CHECK_INTERVAL_S)
             self._loop.call_later(max(0.0, delay), _watch, weakref.ref(self))
 

@@ -106,9 +106,9 @@ class TokenIssuer(TokenReader):
         revocations = self._revocations
         return revocations is None or revocations.admits(claims.username, claims.permissions, claims.issued_at)
 
-    def note(self, users: Mapping[str, User], now: float) -> None:
+    def update_users(self, users: Mapping[str, User], now: float) -> None:
         """Replace the known users. Tokens of removed or changed users end immediately."""
-        if self._revocations is not None and self._revocations.note(users, now):
+        if self._revocations is not None and self._revocations.update_users(users, now):
             for look in tuple(self.changed):
                 look()
 

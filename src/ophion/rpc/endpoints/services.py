@@ -149,13 +149,13 @@ def websocket_service(
         OriginList(settings.origins),
         settings.limits,
         message_handler,
-        _dropping(context),
+        _subscription_dropper(context),
         settings.tls,
         settings.shared,
     )
 
 
-def _dropping(context: RpcContext) -> Callable[[Caller], None]:
+def _subscription_dropper(context: RpcContext) -> Callable[[Caller], None]:
     """Return a callback that drops the subscriptions of a closed connection."""
     private = context.private_subscriptions
     if private is None:

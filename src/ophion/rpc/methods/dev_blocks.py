@@ -217,20 +217,20 @@ async def _opened(dev: DevNode, url: object, number: int | None) -> Fork:
 @cheat_code("anvil_dumpState", "hardhat_dumpState")
 async def dump_state(ctx: RpcContext, with_history: AnyParam | None = None) -> Text:
     """Returns all accounts and blocks in Anvil's format: hexadecimal of compressed JSON, for `anvil_loadState`."""
-    from ophion.dev.state_dump import dump, packed
+    from ophion.dev.state_dump import dump, encode_dump
 
     dev = dev_of(ctx)
     async with dev.sealer.head_lock:
-        return data(await ctx.lanes.read.run(lambda: packed(dump(dev))))
+        return data(await ctx.lanes.read.run(lambda: encode_dump(dump(dev))))
 
 
 @cheat_code("anvil_loadState", "hardhat_loadState")
 async def load_state(ctx: RpcContext, state: DataParam) -> Boolean:
     """Loads the blocks of a dump, and its accounts into the current state; returns true."""
-    from ophion.dev.state_dump import BadStateFile, load, unpacked
+    from ophion.dev.state_dump import BadStateFile, decode_dump, load
 
     try:
-        await load(dev_of(ctx), unpacked(state))
+        await load(dev_of(ctx), decode_dump(state))
     except BadStateFile as error:
         raise invalid_params(error.message) from None
     return True

@@ -52,7 +52,7 @@ def get_block_by_hash(
 
 def _block(ctx: RpcContext, header: HashedHeader, full: bool) -> bytes | Awaitable[bytes | None] | None:
     if full and is_long(header.header):
-        text = ctx.rendered.kept(header.hash, full)
+        text = ctx.rendered.get(header.hash, full)
         return ctx.lanes.read.run(lambda: ctx.rendered.block(header.hash, full)) if text is None else text
     return ctx.rendered.block(header.hash, full)
 

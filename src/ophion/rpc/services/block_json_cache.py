@@ -28,7 +28,7 @@ class BlockJsonCache:
         self._max_bytes = max_bytes
         self._lock = Lock()
 
-    def kept(self, block_hash: Hash32, in_full: bool) -> bytes | None:
+    def get(self, block_hash: Hash32, in_full: bool) -> bytes | None:
         """Return a block object from the cache, or None."""
         with self._lock:
             text = self._texts.get((block_hash, in_full))
@@ -38,7 +38,7 @@ class BlockJsonCache:
 
     def block(self, block_hash: Hash32, in_full: bool) -> bytes | None:
         """Return a block object from the cache or the database; None if the block is unknown."""
-        text = self.kept(block_hash, in_full)
+        text = self.get(block_hash, in_full)
         if text is None:
             text = self._store.block_json(block_hash, in_full, self._with_total_difficulty)
             if text is not None and _WORTH_KEEPING <= len(text) <= self._max_bytes // 2:

@@ -28,7 +28,7 @@ class CallCosts:
         """Return whether this function of this contract is known to be quick."""
         return to is not None and self.tried.is_light(to, call_data)
 
-    def note(self, to: Address | None, call_data: bytes, gas_used: int) -> None:
+    def record(self, to: Address | None, call_data: bytes, gas_used: int) -> None:
         """Record the gas that a call used."""
         if to is not None:
             self.tried.note(to, call_data, gas_used > _MAX_GAS)

@@ -104,7 +104,7 @@ async def _call_in_lane(
 ) -> bytes:
     seen = console_reads()
     outcome = await ctx.lanes.read.run(lambda: call(state, env, request, overrides, ctx.limits.timeout_s))
-    ctx.light_calls.note(requested.to, requested.input, outcome.gas_used)
+    ctx.light_calls.record(requested.to, requested.input, outcome.gas_used)
     if ctx.dev is not None:
         _observe(ctx, "eth_call", outcome, seen, state, env, request, overrides)
     return output_of(ctx, outcome)

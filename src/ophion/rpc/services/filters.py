@@ -150,7 +150,7 @@ class Filters:
             for block in blocks:
                 self._chain.append(ChainChange(block.header.hash, block.header.header.number, is_removed))
 
-    def note(self, change: ChainChange) -> None:
+    def record(self, change: ChainChange) -> None:
         """Record a block that joined or left the canonical chain. Used for changes that are not in chain events."""
         self._expire()
         if self._filters:

@@ -36,7 +36,7 @@ class PrivateFilters:
         for one in event.executed:
             change = ChainChange(one.place.block, one.place.number, one.is_removed)
             if change != last:
-                self._filters.note(change)
+                self._filters.record(change)
             last = change
 
     def install(self, group: bytes, query: LogQuery, client: str) -> str:

@@ -129,7 +129,7 @@ class Handshakes:
 
     def failed(self, client: str, reason: str) -> None:
         """Log and count a failed handshake."""
-        self._failures.note(client, reason, asyncio.get_running_loop().time())
+        self._failures.record(client, reason, asyncio.get_running_loop().time())
 
     def protocol(self) -> asyncio.Protocol:
         """Create the protocol of a client after its handshake."""

@@ -366,7 +366,7 @@ class SimulatedCliqueNetwork:
 
     def _note(self, text: str) -> None:
         if self.trace is not None:
-            self.trace.note(self.now, text)
+            self.trace.add_note(self.now, text)
 
 
 def _by_address(key: PrivateKey) -> Address:

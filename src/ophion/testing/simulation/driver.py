@@ -92,7 +92,7 @@ class Driver:
             is_blank=member.durable_votes is None,
         )
         member.dies_after = None
-        self._world.note(f"{member.name} starts at height {member.height}")
+        self._world.add_note(f"{member.name} starts at height {member.height}")
         self.report_head(member)
 
     def stop(self, member: SimulatedMember) -> None:
@@ -102,7 +102,7 @@ class Driver:
             member.timers.clear()
             member.target = 0
             member.dies_after = None
-            self._world.note(f"{member.name} stops")
+            self._world.add_note(f"{member.name} stops")
             self._world.links.down(member, self._world.members)
 
     def begin_outage(self, member: SimulatedMember) -> None:

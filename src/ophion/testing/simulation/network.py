@@ -96,13 +96,13 @@ class SimulatedNetwork:
             member.group = group
         for member in self.members:
             self.links.down(member, [other for other in self.members[: member.index] if other.group != member.group])
-        self.note("the network is divided: " + " ".join(str(member.group) for member in self.members))
+        self.add_note("the network is divided: " + " ".join(str(member.group) for member in self.members))
 
     def reunite(self) -> None:
         """End the partition; nodes exchange their heights."""
         for member in self.members:
             member.group = 0
-        self.note("the network is whole again")
+        self.add_note("the network is whole again")
         self.introduce_all()
         for member in self.members:
             self.links.up(member, self.members[: member.index])
@@ -150,10 +150,10 @@ class SimulatedNetwork:
         known = member.chain[min(height - 1, member.height)].tally.validators
         return [self._by_address[address] for address in known if address in self._by_address]
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         """Add a note to the trace, if a trace is recorded."""
         if self.trace is not None:
-            self.trace.note(self.now, text)
+            self.trace.add_note(self.now, text)
 
     def _deliver(self, member: SimulatedMember, payload: tuple[BftMessage, Address]) -> None:
         if member.machine is None:

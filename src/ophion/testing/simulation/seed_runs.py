@@ -140,12 +140,12 @@ def run_seed(seed: int, options: SeedOptions, trace: Trace | None = None) -> See
 def _describe(trace: Trace, conditions: FaultPlan) -> None:
     """Write Byzantine nodes and faults to the start of the trace."""
     for member, kinds in sorted(conditions.misconduct.items()):
-        trace.note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
+        trace.add_note(0.0, f"V{member} misbehaves: {', '.join(kind.value for kind in kinds)}")
     for outage in conditions.outages:
         if not outage.keeps_disk:
-            trace.note(0.0, f"V{outage.member} will lose its disk")
+            trace.add_note(0.0, f"V{outage.member} will lose its disk")
     link = conditions.link
-    trace.note(
+    trace.add_note(
         0.0,
         f"messages take up to {link.max_delay_s:g} s, {link.loss:.0%} are lost, {link.duplication:.0%} doubled"
         + "".join(f", {share:.0%} more of {kind.__name__} lost" for kind, share in conditions.extra_loss.items()),
@@ -181,7 +181,7 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
     world.mail.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
-        world.trace.note(world.now, "the faults end")
+        world.trace.add_note(world.now, "the faults end")
     # wait for the end of messages, outages and restarts that began in the fault phase
     world.run(world.now + 2.0)
     for member in world.members:

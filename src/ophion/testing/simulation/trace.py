@@ -48,7 +48,7 @@ class Trace:
         text = f"block {block.height} {block.hash[:4].hex()} decided in round {block.round}"
         self.rows.append(Row(time, {member: "imports"}, text))
 
-    def note(self, time: float, text: str) -> None:
+    def add_note(self, time: float, text: str) -> None:
         """Record a note."""
         self.rows.append(Row(time, {}, text, is_note=True))
 

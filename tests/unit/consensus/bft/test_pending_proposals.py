@@ -36,13 +36,13 @@ def test_copies_are_checked_after_a_wrong_body_and_the_proposer_comes_first() ->
     first = offers.checked(0, digest)
     assert first is not None
     assert first.peer == b"a"
-    assert offers.next_copy(0, b"a") == _proposal(body=b"y")
+    assert offers.another_copy(0, b"a") == _proposal(body=b"y")
     assert offers.state(_proposal(1), b"a") is ProposalAction.REFUSED, "it has sent a wrong body"
     for peer in (proposal.author, b"b"):
         found = offers.checked(0, digest)
         assert found is not None
         assert found.peer == peer
-        copy = offers.next_copy(0, peer)
+        copy = offers.another_copy(0, peer)
     assert copy is None
     assert not offers.is_pinned(0)
     assert offers.checked(0, digest) is None

@@ -20,12 +20,12 @@ def test_at_the_cap_a_quorum_completes_the_round_once() -> None:
     gathering = RoundSynchronisation(ValidatorSet.of(1, MEMBERS, ZERO_ADDRESS), RoundTiming(1.0, 2.0, 8.0))
     gathering.start(2)
     assert not gathering.is_complete
-    assert not gathering.note(MEMBERS[1], 2, 2)
-    assert not gathering.note(MEMBERS[1], 2, 2), "the same validator counts once"
-    assert not gathering.note(MEMBERS[2], 1, 2), "an earlier round does not count"
-    assert gathering.note(MEMBERS[2], 3, 2)
+    assert not gathering.record_round(MEMBERS[1], 2, 2)
+    assert not gathering.record_round(MEMBERS[1], 2, 2), "the same validator counts once"
+    assert not gathering.record_round(MEMBERS[2], 1, 2), "an earlier round does not count"
+    assert gathering.record_round(MEMBERS[2], 3, 2)
     assert gathering.is_complete
-    assert not gathering.note(MEMBERS[3], 3, 2)
+    assert not gathering.record_round(MEMBERS[3], 3, 2)
     gathering.start(3)
     assert gathering.reached == {MEMBERS[1]: 2, MEMBERS[2]: 3, MEMBERS[3]: 3}
     assert gathering.is_complete, "two others and this validator are a quorum of four"

@@ -215,12 +215,12 @@ def came_back(rules: ProtocolRules, timestamp: int = 0) -> Stage:
 def test_a_validator_without_memory_lets_the_height_pass(rules: ProtocolRules) -> None:
     stage = came_back(rules)
     assert stage.machine.height is None
-    assert stage.machine.is_waiting_out
+    assert stage.machine.skips_height
     assert stage.timer(TimerKind.ROUND) == 100.0 + 2 * stage.timing.request_timeout_s
     stage.start(Head(6, b"\6" * 32, 111, stage.hands[1].address))
     assert stage.done(StoreVotes) == [StoreVotes(DurableVotes(6))], "the next start finds a memory"
     assert stage.machine.height is not None
-    assert not stage.machine.is_waiting_out
+    assert not stage.machine.skips_height
 
 
 @both

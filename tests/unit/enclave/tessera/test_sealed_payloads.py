@@ -16,9 +16,9 @@ from ophion.enclave.tessera.sealed_payloads import (
     group_in,
     has_absent_boxes,
     is_same_payload,
-    member_record,
     opened,
     payload_for,
+    record_for_member,
     with_box,
 )
 from ophion.errors import DecodeError
@@ -52,7 +52,7 @@ def test_a_recipient_gets_its_own_box_alone() -> None:
 def test_the_record_of_a_recipient_opens_and_names_the_group() -> None:
     own, box, text = opened(RINGS[1], payload_of(B))
     assert (own, text) == (B, TEXT)
-    record = member_record(payload_of(B), group_in(text, refuse), own, box)
+    record = record_for_member(payload_of(B), group_in(text, refuse), own, box)
     [judged] = RINGS[1].judge([record])
     assert judged is not None
     assert judged.agrees
@@ -69,7 +69,7 @@ def test_a_key_outside_of_the_group_keeps_its_copy() -> None:
     copy = payload_for(full, D)
     assert copy is not None
     own, box, text = opened(RINGS[3], copy)
-    record = member_record(copy, group_in(text, refuse), own, box)
+    record = record_for_member(copy, group_in(text, refuse), own, box)
     assert RINGS[3].open(record) == TEXT
     assert read_sealed(record).members == 3
     assert read_sealed(record).recipients[3:] == [D]

@@ -112,7 +112,7 @@ def test_both_sides_become_peers_and_speak_at_once() -> None:
         assert scene.a.traffic.connected == {"outbound": 1}
         assert scene.b.traffic.connected == {"inbound": 1}
         seen_by_a.disconnect(DisconnectReason.REQUESTED)
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
 
     play(story)
 
@@ -155,7 +155,7 @@ def test_a_disconnect_carries_its_reason_to_the_other_side() -> None:
         seen_by_a.disconnect(DisconnectReason.TOO_MANY_PEERS, "enough")
         assert not seen_by_a.is_open
         assert not seen_by_a.send("eth", 1, b"late")
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert scene.clock.elapsed < TIMING.closing
         [here], [there] = scene.a.endings, scene.b.endings
         assert (here.reason, here.by_us) == (DisconnectReason.TOO_MANY_PEERS, True)
@@ -200,7 +200,7 @@ def test_a_failure_ends_its_connection_and_no_other(
 
         scene.echo_b.on_message = fail
         seen_by_a.send("eth", 1, b"boom")
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert scene.a.endings[0].reason is reason
         assert [ending.reason for ending in scene.b.endings] == [reason]
         assert len(scene.b.peers) == 1
@@ -218,7 +218,7 @@ def test_trouble_with_the_disk_is_one_line_and_no_traceback(caplog: pytest.LogCa
 
         scene.echo_b.on_message = fail
         seen_by_a.send("eth", 1, b"boom")
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
 
     play(story)
     [record] = [record for record in caplog.records if record.levelno == logging.ERROR]
@@ -237,7 +237,7 @@ def test_a_sub_protocol_that_fails_while_closing_does_not_stop_the_rest(caplog: 
 
         scene.echo_a.closed = broken  # type: ignore[method-assign]
         seen_by_a.disconnect(DisconnectReason.REQUESTED)
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert len(scene.a.peers) == 0
 
     play(story)
@@ -261,7 +261,7 @@ def test_tasks_are_bounded_and_end_with_the_connection() -> None:
         assert not seen_by_a.spawn(work(99))
         await settle()
         assert sorted(cancelled) == list(range(MAX_TASKS))
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
 
     play(story)
 
@@ -290,7 +290,7 @@ def test_silence_is_answered_with_a_ping_and_more_silence_with_goodbye() -> None
         begin = scene.clock.elapsed
         far.is_frozen = True  # from now on, no message of node b reaches node a
         near.is_frozen = True
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert scene.clock.elapsed - begin == pytest.approx(2 * TIMING.idle + TIMING.closing)
         assert scene.a.endings[0].reason is scene.b.endings[0].reason is DisconnectReason.TIMEOUT
         assert scene.a.traffic.sent["p2p", "Ping", PING_ID] == 1
@@ -544,7 +544,7 @@ def test_messages_before_the_end_of_the_socket_are_handled() -> None:
         transport.write(session.seal([(0x11, b"last words")] * 100))
         transport.write(session.seal_disconnect(DisconnectReason.CLIENT_QUITTING))
         transport.close()
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert len(scene.echo_b.log) == 100
         assert scene.b.endings[0].reason is DisconnectReason.CLIENT_QUITTING
 
@@ -566,7 +566,7 @@ def test_a_socket_that_breaks_without_a_word() -> None:
     async def story(scene: Scene) -> None:
         await scene.begin()
         scene.meeting.transports[0].abort()
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert [ending.reason for ending in scene.a.endings + scene.b.endings] == [DisconnectReason.TCP_ERROR] * 2
 
     play(story)
@@ -577,7 +577,7 @@ def test_garbage_ends_the_connection_without_a_word() -> None:
         await scene.begin()
         sent = scene.b.traffic.bytes_sent
         scene.meeting.transports[0].write(bytes(64))
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert scene.b.endings[0].reason is DisconnectReason.BREACH
         assert scene.b.traffic.bytes_sent == sent
 
@@ -590,7 +590,7 @@ def test_nothing_of_a_connection_that_ends_in_a_handler_is_handled_any_more() ->
         scene.echo_b.on_message = lambda code, payload: seen_by_b.disconnect(DisconnectReason.USELESS)
         for _ in range(20):
             seen_by_a.send("eth", 1, b"x")
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert scene.echo_b.log == [(1, b"x")]
         assert scene.echo_b.closings == 1
 
@@ -621,7 +621,7 @@ def test_a_refused_peer_gets_the_reason() -> None:
             raise PeerMisbehaved(DisconnectReason.ALREADY_CONNECTED, "no")
 
         scene.b.judge = refuse  # type: ignore[method-assign]
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert scene.a.endings[0].reason is DisconnectReason.ALREADY_CONNECTED
         assert not scene.a.endings[0].by_us
         assert scene.echo_b.peer is None
@@ -635,7 +635,7 @@ def test_a_sub_protocol_that_refuses_to_attach() -> None:
             raise PeerMisbehaved(DisconnectReason.SUBPROTOCOL, "another network")
 
         scene.echo_b.attach = refuse  # type: ignore[method-assign]
-        await scene.meeting.over()
+        await scene.meeting.wait_closed()
         assert scene.a.endings[0].reason is DisconnectReason.SUBPROTOCOL
         assert len(scene.b.peers) == 0
         assert scene.echo_b.closings == 0

@@ -50,7 +50,7 @@ def test_an_unknown_message_code_ends_the_connection(tmp_path: Path) -> None:
         (meeting,) = meet(parties)
         near, _ = await meeting.peers()
         near.send("istanbul", 0x11, b"\xc0")
-        await meeting.over()
+        await meeting.wait_closed()
         assert parties[0].host.endings[0].reason is DisconnectReason.BREACH
 
     told(tmp_path, "qbft", story, nodes=2)

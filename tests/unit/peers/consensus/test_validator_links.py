@@ -182,7 +182,7 @@ def test_connections_of_unknown_peers_cause_no_reports(tmp_path: Path) -> None:
                 near, _ = await connection.peers()
                 await asyncio.sleep(NEW_DELAY_S + 0.2)
                 near.disconnect(DisconnectReason.REQUESTED)
-                await connection.over()
+                await connection.wait_closed()
                 await asyncio.sleep(LOSS_DELAY_S + 0.1)
             assert (_reports(first), _reports(second)) == before
 
@@ -220,7 +220,7 @@ def test_a_validator_that_reconnects_all_the_time_causes_few_reports(tmp_path: P
                 near, _ = await connection.peers()
                 await asyncio.sleep(NEW_DELAY_S + 0.1)
                 near.disconnect(DisconnectReason.REQUESTED)
-                await connection.over()
+                await connection.wait_closed()
                 await asyncio.sleep(LOSS_DELAY_S + 0.05)
             # a report goes to each of two peers
             assert _reports(first) - before <= 2 * (10 + 60)

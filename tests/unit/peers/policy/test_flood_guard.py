@@ -82,18 +82,18 @@ def test_an_accepted_node_may_redial_until_the_rules_refuse_it() -> None:
 
 def test_a_flood_is_active_while_too_many_are_refused() -> None:
     guard = FloodGuard()
-    assert not guard.is_there(NOW)
+    assert not guard.is_active(NOW)
     for number in range(100):
         guard.refused(HERE, name(number), NOW + number / 100)
-    assert guard.is_there(NOW + 1.5)
-    assert not guard.is_there(NOW + 2)
+    assert guard.is_active(NOW + 1.5)
+    assert not guard.is_active(NOW + 2)
     guard.admits(name(1000), NOW + 3)
-    assert guard.is_there(NOW + 3.5), "still active while unknown nodes are refused"
+    assert guard.is_active(NOW + 3.5), "still active while unknown nodes are refused"
 
 
 def test_decryption_of_auth_messages_is_rate_limited() -> None:
     guard = FloodGuard()
-    assert 270 <= sum(guard.has_time(NOW + number / 10_000) for number in range(10_000)) <= 276
+    assert 270 <= sum(guard.may_decrypt(NOW + number / 10_000) for number in range(10_000)) <= 276
 
 
 def test_all_tables_are_bounded() -> None:

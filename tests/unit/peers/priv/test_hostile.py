@@ -79,7 +79,7 @@ def test_a_breach_disconnects(tmp_path: Path, code: Code, payload: bytes) -> Non
         meeting = MemoryConnection(Host(evil.node_key, [Liar(evil)]), host)
         near, _ = await meeting.peers()
         near.send("priv", code, payload)
-        await meeting.over()
+        await meeting.wait_closed()
         assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
         assert victim.enclave.directory.known() == {}
         assert victim.store.rows("payloads", b"", b"", 1) == []
@@ -97,7 +97,7 @@ def test_endless_announcements_disconnect(tmp_path: Path) -> None:
         near, _ = await meeting.peers()
         for number in range(50):
             near.send("priv", Code.ANNOUNCE, messages.encode_keys([bytes([number + 1]) * 32]))
-        await meeting.over()
+        await meeting.wait_closed()
         assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
         assert sum(code == Code.CHALLENGE for code, _ in liar.recorded) <= 12
 
@@ -233,7 +233,7 @@ def test_an_answer_of_the_wrong_kind_ends_the_session_and_not_the_node(
             [line] = victim.enclave.directory.links(evil.key)
             with pytest.raises(EnclaveLinkLost):
                 await line.fetch([RecordLabel(RecordKind.PAYLOAD, bytes(32))])
-        await meeting.over()
+        await meeting.wait_closed()
         assert [ending.reason for ending in host.endings] == [DisconnectReason.BREACH]
         assert not running.done()
         running.cancel()

@@ -90,10 +90,10 @@ def test_of_the_peers_that_connect_later_one_at_a_time_gets_requests() -> None:
 def test_import_makes_up_for_waiting() -> None:
     speed = TargetSpeed()
     for _ in range(100):
-        speed.passed(0.4, is_importing=False)
-        speed.passed(1.0, is_importing=True)
+        speed.record(0.4, is_importing=False)
+        speed.record(1.0, is_importing=True)
         assert not speed.is_slow
-    speed.passed(PATIENCE_S, is_importing=False)
+    speed.record(PATIENCE_S, is_importing=False)
     assert speed.is_slow
-    speed.excuse()
+    speed.reset()
     assert not speed.is_slow

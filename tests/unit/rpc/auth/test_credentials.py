@@ -9,7 +9,7 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, doubts, read_users
+from ophion.rpc.auth.credentials import CredentialsError, User, checked_user, login_warnings, read_users
 
 # The salt is fixed, because test ids contain the hash and must be the same in every test process.
 HASH = bcrypt.hashpw(b"open sesame", b"$2a$04$abcdefghijklmnopqrstuu").decode()
@@ -109,7 +109,7 @@ def test_an_unknown_user_takes_as_long_as_a_wrong_password() -> None:
 
 
 def test_users_that_can_never_log_in_are_doubted(tmp_path: Path) -> None:
-    assert doubts(users(f'[Users.a]\npassword = "{HASH}"\n', tmp_path)) == []
-    assert doubts(users("x = 1\n", tmp_path)) == ["it has no table [Users.NAME], so that no user can log in"]
-    [doubt] = doubts(users('[Users.a]\npassword = "plain"\n', tmp_path))
+    assert login_warnings(users(f'[Users.a]\npassword = "{HASH}"\n', tmp_path)) == []
+    assert login_warnings(users("x = 1\n", tmp_path)) == ["it has no table [Users.NAME], so that no user can log in"]
+    [doubt] = login_warnings(users('[Users.a]\npassword = "plain"\n', tmp_path))
     assert doubt.startswith("the password of a is no bcrypt hash")

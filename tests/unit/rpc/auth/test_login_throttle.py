@@ -15,7 +15,7 @@ def guessed(clock: ManualClock, times: int = FREE) -> LoginThrottle:
     """Return a throttle after some failed logins."""
     found = LoginThrottle(clock.monotonic)
     for _ in range(times):
-        found.note(HERE, "ali")
+        found.record_attempt(HERE, "ali")
     return found
 
 
@@ -25,7 +25,7 @@ def test_some_attempts_cost_nothing_and_then_each_pause_is_twice_as_long() -> No
     assert seen.pause_s(HERE, "ali") == 0
     pauses = []
     for _ in range(9):
-        seen.note(HERE, "ali")
+        seen.record_attempt(HERE, "ali")
         pauses.append(seen.pause_s(HERE, "ali"))
         clock.advance(pauses[-1])
         assert seen.pause_s(HERE, "ali") == 0
@@ -52,7 +52,7 @@ def test_a_pause_concerns_one_name_on_one_machine() -> None:
 def test_a_network_of_addresses_counts_as_one_client(address: str, is_same: bool) -> None:
     seen = LoginThrottle(ManualClock().monotonic)
     for _ in range(FREE):
-        seen.note("2001:db8:1:2::9", "ali")
+        seen.record_attempt("2001:db8:1:2::9", "ali")
     assert (seen.pause_s(address, "ali") > 0) is is_same
 
 
@@ -84,6 +84,6 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login_throttle, "_MAX_RECORDS", 10)
     seen = guessed(ManualClock())
     for number in range(100):
-        seen.note(THERE, f"{number}" * 4096)
+        seen.record_attempt(THERE, f"{number}" * 4096)
     assert len(seen) == 10
     assert all(name is None or len(name) <= 64 for _, name in seen._records)

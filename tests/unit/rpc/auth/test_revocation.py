@@ -17,8 +17,8 @@ def admits(revocations: UserRevocations, user: User, issued_at: float) -> bool:
 
 def test_users_who_stay_as_they_are_keep_their_tokens() -> None:
     revocations = UserRevocations()
-    assert not revocations.note({"ali": ALI}, 100.5)
-    assert not revocations.note({"ali": ALI, "eve": EVE}, 200.0)
+    assert not revocations.update_users({"ali": ALI}, 100.5)
+    assert not revocations.update_users({"ali": ALI, "eve": EVE}, 200.0)
     assert revocations.since("ali") == 101
     assert admits(revocations, ALI, 101)
     assert admits(revocations, EVE, 200)
@@ -27,19 +27,19 @@ def test_users_who_stay_as_they_are_keep_their_tokens() -> None:
 def test_tokens_of_removed_users_are_revoked() -> None:
     revocations = UserRevocations()
     assert not admits(revocations, ALI, 100)
-    revocations.note({"ali": ALI}, 100.0)
-    assert revocations.note({"eve": EVE}, 150.0)
+    revocations.update_users({"ali": ALI}, 100.0)
+    assert revocations.update_users({"eve": EVE}, 150.0)
     assert not admits(revocations, ALI, 140)
-    assert not revocations.note({"ali": ALI, "eve": EVE}, 160.0)
+    assert not revocations.update_users({"ali": ALI, "eve": EVE}, 160.0)
     assert not admits(revocations, ALI, 140), "a user that is added again must log in again"
 
 
 def test_another_password_and_other_permissions_end_tokens() -> None:
     for changed in (replace(ALI, password_hash="$2a$10$new"), replace(ALI, permissions=("net:*",))):
         revocations = UserRevocations()
-        revocations.note({"ali": ALI}, 100.0)
+        revocations.update_users({"ali": ALI}, 100.0)
         assert admits(revocations, ALI, 100)
-        assert revocations.note({"ali": changed}, 150.2)
+        assert revocations.update_users({"ali": changed}, 150.2)
         assert not admits(revocations, ALI, 140)
         assert not admits(revocations, changed, 150), "made in the second of the change, perhaps before it"
         assert admits(revocations, changed, revocations.since("ali"))

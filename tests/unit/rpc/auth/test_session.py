@@ -95,9 +95,9 @@ def test_an_ended_session_does_not_begin_again() -> None:
     time = Time()
     one = session(time)
     time.left_s = 0.0
-    assert not one.look()
+    assert not one.check()
     time.left_s = 50.0
-    assert not one.look()
+    assert not one.check()
     assert one.handle(b"") == b"refused"
 
 

@@ -57,7 +57,7 @@ def test_a_token_has_the_claims_clients_know() -> None:
 
 def test_one_of_the_second_in_which_its_user_came_is_good_for_five_minutes_too() -> None:
     revocations = UserRevocations()
-    revocations.note({"ali": User("ali", "$2a$10$one", ())}, 100.5)
+    revocations.update_users({"ali": User("ali", "$2a$10$one", ())}, 100.5)
     token = TokenIssuer(revocations).issue("ali", (), 100.7)
     body = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
     assert (body["iat"], body["exp"]) == (101, 101 + LIFETIME_S)

@@ -256,7 +256,7 @@ def test_filters_of_disconnected_clients_leave_nothing() -> None:
     assert (len(store), len(store._chain), len(store._pool)) == (0, 0, 0)
     store.install(FilterKind.LOGS)
     clock.advance(601)
-    store.note(ChainChange(block(3).header.hash, 3, False))
+    store.record(ChainChange(block(3).header.hash, 3, False))
     assert (len(store), len(store._chain)) == (0, 0)
 
 

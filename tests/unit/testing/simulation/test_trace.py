@@ -13,7 +13,7 @@ def test_a_diagram_has_a_column_per_member_and_a_row_per_message() -> None:
     trace = Trace(3)
     hand = FakeMessageFactory(stand_in_address(1), Ibft2())
     block = stand_in_block(4, hand.address, Content(bytes(32), 1, 1))
-    trace.note(0.5, "V2 stops")
+    trace.add_note(0.5, "V2 stops")
     trace.message(1.0, 1, hand.proposal(4, 0, block, None), {0: 0.012, 2: None})
     trace.message(2.0, 1, hand.round_change(4, 1, None), {0: 0.5})
     lines = trace.diagram().splitlines()
@@ -26,7 +26,7 @@ def test_a_diagram_has_a_column_per_member_and_a_row_per_message() -> None:
 def test_a_long_trace_is_cut_at_the_front() -> None:
     trace = Trace(1)
     for number in range(10):
-        trace.note(float(number), f"line {number}")
+        trace.add_note(float(number), f"line {number}")
     lines = trace.diagram(2).splitlines()
     assert lines[1].strip() == "...  (8 rows before)"
     assert [line.split()[-1] for line in lines[2:]] == ["8", "9"]

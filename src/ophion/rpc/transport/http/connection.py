@@ -291,7 +291,7 @@ class HttpConnection(asyncio.Protocol):
     def spend(self, seconds: float) -> None:
         """Charge this client for the processor time that its requests used in other components."""
         self.scheduler.spend(seconds)
-        self._share.note(seconds, perf_counter())
+        self._share.record(seconds, perf_counter())
 
     def detach(self) -> None:
         """Release everything except the transport, which another protocol takes over."""

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ophion.consensus.bft.vote_record import VoteRecord
-from ophion.producer.etcd_votes import EtcdVotes
+from ophion.producer.etcd_vote_store import EtcdVoteStore
 from ophion.producer.options import ConsensusConfig
-from ophion.producer.shared_votes import VotesUnavailable
+from ophion.producer.shared_vote_store import VotesUnavailable
 from ophion.producer.vote_store_address import read_vote_store
 from ophion.runtime.options import problems_of
 from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
@@ -38,7 +38,7 @@ def etcd(tmp_path: Path) -> Iterator[EtcdCluster]:
         yield cluster
 
 
-async def _until_available(votes: EtcdVotes, record: VoteRecord) -> VoteRecord | None:
+async def _until_available(votes: EtcdVoteStore, record: VoteRecord) -> VoteRecord | None:
     for _ in range(200):
         try:
             return await votes.promise(record)
@@ -49,8 +49,8 @@ async def _until_available(votes: EtcdVotes, record: VoteRecord) -> VoteRecord |
 
 def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
     async def story() -> None:
-        one = EtcdVotes(["http://127.0.0.1:1", etcd.urls[0]], "test", CHAIN, VALIDATOR)
-        two = EtcdVotes([etcd.urls[0]], "/test/", CHAIN, VALIDATOR)
+        one = EtcdVoteStore(["http://127.0.0.1:1", etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        two = EtcdVoteStore([etcd.urls[0]], "/test/", CHAIN, VALIDATOR)
         assert await _until_available(one, VoteRecord(5, 0, X)) is None
         assert await two.promise(VoteRecord(5, 0, Y)) == VoteRecord(5, 0, X)
         assert await two.promise(VoteRecord(5, 0, X)) is None
@@ -58,7 +58,7 @@ def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
         assert await one.promise(VoteRecord(5, 0, X, 0, X)) == VoteRecord(5, 1)
         assert await one.promise(VoteRecord(6, 0, Y)) is None
         assert await two.promise(VoteRecord(5, 2)) == VoteRecord(6, 0, Y)
-        other_votes = EtcdVotes([etcd.urls[0]], "test", CHAIN, OTHER)
+        other_votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, OTHER)
         assert await other_votes.promise(VoteRecord(1, 0, Y)) is None, "each key has its own record"
         for votes in (one, two, other_votes):
             votes.close()
@@ -68,7 +68,7 @@ def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
 
 def test_a_block_is_stored_with_its_record(etcd: EtcdCluster) -> None:
     async def story() -> None:
-        one, two = (EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR) for _ in range(2))
+        one, two = (EtcdVoteStore(etcd.urls, "test", CHAIN, VALIDATOR) for _ in range(2))
         await _until_available(one, VoteRecord(1))
         assert await two.block() is None
         block = bytes(range(256)) * 3900
@@ -85,7 +85,7 @@ def test_a_block_is_stored_with_its_record(etcd: EtcdCluster) -> None:
 
 def test_of_many_nodes_one_wins_each_round(etcd: EtcdCluster) -> None:
     async def story() -> None:
-        nodes = [EtcdVotes([etcd.urls[0]], "test", CHAIN, VALIDATOR) for _ in range(4)]
+        nodes = [EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR) for _ in range(4)]
         await _until_available(nodes[0], VoteRecord(1))
         for height in range(2, 30):
             digests = [bytes([height, index]) + bytes(30) for index in range(len(nodes))]
@@ -103,7 +103,7 @@ def test_of_many_nodes_one_wins_each_round(etcd: EtcdCluster) -> None:
 
 def test_a_killed_or_frozen_etcd_forgets_nothing(etcd: EtcdCluster) -> None:
     async def story() -> None:
-        votes = EtcdVotes([etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
         assert await _until_available(votes, VoteRecord(1, 0, X)) is None
         etcd.stop()
         with pytest.raises(VotesUnavailable, match="127.0.0.1"):
@@ -115,7 +115,7 @@ def test_a_killed_or_frozen_etcd_forgets_nothing(etcd: EtcdCluster) -> None:
             await votes.promise(VoteRecord(1, 2, Y))
         etcd.signal(signal.SIGCONT)
         assert await _until_available(votes, VoteRecord(1, 2, Y)) is None
-        fresh = EtcdVotes([etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        fresh = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
         assert await fresh.promise(VoteRecord(1, 2, X)) == VoteRecord(1, 2, Y)
         votes.close()
         fresh.close()
@@ -125,7 +125,7 @@ def test_a_killed_or_frozen_etcd_forgets_nothing(etcd: EtcdCluster) -> None:
 
 def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
     async def story() -> None:
-        votes = EtcdVotes([etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
         await _until_available(votes, VoteRecord(1))
         key = f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}"
         ctl = shutil.which("etcdctl")
@@ -153,7 +153,7 @@ def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
 )
 def test_a_reply_of_another_service_allows_no_vote(reply: bytes) -> None:
     async def story(url: str) -> None:
-        votes = EtcdVotes([url], "test", CHAIN, VALIDATOR)
+        votes = EtcdVoteStore([url], "test", CHAIN, VALIDATOR)
         with pytest.raises(VotesUnavailable):
             await votes.promise(VoteRecord(5, 0, X))
         votes.close()
@@ -207,15 +207,17 @@ def test_votes_over_tls_need_the_certificate_of_the_client(tmp_path: Path) -> No
             vote_store_key_file=key,
         )
         assert problems_of(config) == []
-        votes = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, config.vote_store_tls())
+        votes = EtcdVoteStore(etcd.urls, "test", CHAIN, VALIDATOR, config.vote_store_tls())
         assert await _until_available(votes, VoteRecord(1, 0, X)) is None
         assert await votes.promise(VoteRecord(1, 0, Y)) == VoteRecord(1, 0, X)
         votes.close()
         without = ConsensusConfig(vote_store=store, vote_store_ca_file=certificate)
-        uncertified = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, without.vote_store_tls())
+        uncertified = EtcdVoteStore(etcd.urls, "test", CHAIN, VALIDATOR, without.vote_store_tls())
         with pytest.raises(VotesUnavailable):
             await uncertified.promise(VoteRecord(2))
-        distrusting = EtcdVotes(etcd.urls, "test", CHAIN, VALIDATOR, ConsensusConfig(vote_store=store).vote_store_tls())
+        distrusting = EtcdVoteStore(
+            etcd.urls, "test", CHAIN, VALIDATOR, ConsensusConfig(vote_store=store).vote_store_tls()
+        )
         with pytest.raises(VotesUnavailable, match="certificate"):
             await distrusting.promise(VoteRecord(2))
 

@@ -57,7 +57,7 @@ _HALF_WRITTEN: Final = re.compile(r"\.(.+)\.[0-9a-f]{16}")
 """Name of a temporary file that a killed process has left."""
 
 
-class Workdir:
+class NetworkDirectory:
     """A directory with a network."""
 
     def __init__(self, path: Path, plan: NetworkPlan) -> None:
@@ -66,19 +66,19 @@ class Workdir:
         self.where = where(path)
 
     @classmethod
-    def open(cls, path: Path) -> Workdir:
+    def open(cls, path: Path) -> NetworkDirectory:
         """Open a network. Raises `CommandError` if the directory has no network."""
         if not (path / PLAN).exists():
             raise CommandError(_missing(path))
         return cls(path, NetworkPlan.read(path / PLAN))
 
     @classmethod
-    def unfinished(cls, path: Path) -> Workdir | None:
+    def unfinished(cls, path: Path) -> NetworkDirectory | None:
         """Return an unfinished network, if any. The caller holds the lock."""
         return cls(path, NetworkPlan.read(path / UNFINISHED)) if (path / UNFINISHED).exists() else None
 
     @classmethod
-    def make(cls, path: Path, plan: NetworkPlan, entropy: Entropy) -> Workdir:
+    def make(cls, path: Path, plan: NetworkPlan, entropy: Entropy) -> NetworkDirectory:
         """Create a network: keys and genesis. Leaves no files after a failure."""
         work = cls(path, plan)
         try:
@@ -232,7 +232,7 @@ def discard_unfinished(path: Path) -> bool:
     Raises `CommandError` and deletes nothing if other files are present.
     """
     with explained(path):
-        work = Workdir.unfinished(path)
+        work = NetworkDirectory.unfinished(path)
         _refuse_others(path, work.begun() if work is not None else {})
         if work is not None:
             work.empty()

@@ -1,4 +1,4 @@
-"""`EtcdVotes`: shared votes in an etcd cluster, through its HTTP gateway (`/v3/kv/txn`).
+"""`EtcdVoteStore`: shared votes in an etcd cluster, through its HTTP gateway (`/v3/kv/txn`).
 
 The value at `PREFIX/GENESIS-HASH/VALIDATOR` is a `VoteRecord` as JSON. An etcd transaction replaces the value if its
 revision has not changed since this node read it. Otherwise the transaction returns the new value. So a vote takes one
@@ -21,7 +21,7 @@ from msgspec import Struct
 from ophion.consensus.bft.vote_record import VoteRecord, replacement
 from ophion.errors import DecodeError
 from ophion.primitives.types import Address, Hash32
-from ophion.producer.shared_votes import VotesUnavailable
+from ophion.producer.shared_vote_store import VotesUnavailable
 from ophion.runtime.http_client import HttpClient, HttpError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Reply(Struct):
     responses: list[_Response] = []
 
 
-class EtcdVotes:
+class EtcdVoteStore:
     """The vote record of one validator on one chain, stored in etcd."""
 
     def __init__(

@@ -22,7 +22,7 @@ _REST_S: Final = 0.2
 _PAUSE_S: Final = 0.02
 
 
-class CacheWarmup:
+class ImportWarmup:
     """A service that imports modules during the first tenths of a second and then does nothing."""
 
     name = "warming"

@@ -1,4 +1,4 @@
-"""`SharedVotes`: a store in which all nodes with one validator key agree on what the key has signed."""
+"""`SharedVoteStore`: a store in which all nodes with one validator key agree on what the key has signed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class VotesUnavailable(OphionError):
     transient = True
 
 
-class SharedVotes(Protocol):
+class SharedVoteStore(Protocol):
     """A store of one `VoteRecord` per validator key (interface)."""
 
     name: str
@@ -30,8 +30,8 @@ class SharedVotes(Protocol):
         """Close connections."""
 
 
-class ProcessVotes:
-    """`SharedVotes` in memory, for a key that only this node uses. The database keeps the votes across restarts."""
+class MemoryVoteStore:
+    """`SharedVoteStore` in memory, for a key that only this node uses. The database keeps the votes across restarts."""
 
     name = "this process"
 

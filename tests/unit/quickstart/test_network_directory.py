@@ -15,10 +15,10 @@ from ophion.gateway.backends import BackendNetwork, ServiceKind
 from ophion.permissions.options import DEFAULT_FILE
 from ophion.primitives.enode import Enode
 from ophion.quickstart.monitoring import commands
+from ophion.quickstart.network_directory import PLAN as PLAN_FILE
+from ophion.quickstart.network_directory import UNFINISHED, NetworkDirectory, discard_unfinished, prepare, where
 from ophion.quickstart.plan import Consensus, NetworkPlan
 from ophion.quickstart.ports import NetworkPorts, NodePorts
-from ophion.quickstart.workdir import PLAN as PLAN_FILE
-from ophion.quickstart.workdir import UNFINISHED, Workdir, discard_unfinished, prepare, where
 from ophion.runtime.clock import SystemEntropy
 
 PLAN = NetworkPlan(Consensus.QBFT, 2, 2, None, False, True)
@@ -26,7 +26,7 @@ LAYOUT = NetworkPorts({node.name: NodePorts(1 + index, 2, 3, 4, 5) for index, no
 
 
 def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) -> None:
-    work = Workdir.make(tmp_path, PLAN, SystemEntropy())
+    work = NetworkDirectory.make(tmp_path, PLAN, SystemEntropy())
     assert stat.S_IMODE((tmp_path / "validator1" / "key").stat().st_mode) == 0o600
     assert not work.has_run
     work.write_files(LAYOUT)
@@ -47,7 +47,7 @@ def test_what_is_made_once_and_what_is_written_for_each_start(tmp_path: Path) ->
     assert json.loads((dashboards / "ophion.json").read_text())["uid"] == "ophion-overview"
     provider = json.loads((tmp_path / "monitoring/grafana/provisioning/dashboards/ophion.yml").read_text())
     assert provider["providers"][0]["options"]["path"] == str(dashboards)
-    again = Workdir.open(tmp_path)
+    again = NetworkDirectory.open(tmp_path)
     assert again.plan == PLAN
     again.write_files(LAYOUT)
     assert (tmp_path / "validator1" / "key").read_text() == key
@@ -63,14 +63,14 @@ def test_tools_are_started_as_they_are_typed() -> None:
 def test_nothing_is_left_of_it(tmp_path: Path) -> None:
     place = tmp_path / "network"
     place.mkdir()
-    work = Workdir.make(place, PLAN, SystemEntropy())
+    work = NetworkDirectory.make(place, PLAN, SystemEntropy())
     work.write_files(LAYOUT)
     assert work.remove() == []
     assert not place.exists()
 
 
 def test_what_others_have_put_there_stays(tmp_path: Path) -> None:
-    work = Workdir.make(tmp_path, PLAN, SystemEntropy())
+    work = NetworkDirectory.make(tmp_path, PLAN, SystemEntropy())
     (tmp_path / "notes.txt").write_text("mine")
     assert work.remove() == ["notes.txt"]
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
@@ -93,13 +93,13 @@ def test_nothing_is_left_of_one_that_was_not_finished(tmp_path: Path) -> None:
     place = tmp_path / "network"
     prepare(place)
     with pytest.raises(KeyboardInterrupt):
-        Workdir.make(place, PLAN, Broken())
+        NetworkDirectory.make(place, PLAN, Broken())
     assert not place.exists()
 
 
 def unfinished(place: Path) -> None:
     """Write the files that a process leaves when it is killed while it writes the second key."""
-    Workdir.make(place, PLAN, SystemEntropy())
+    NetworkDirectory.make(place, PLAN, SystemEntropy())
     (place / PLAN_FILE).rename(place / UNFINISHED)
     (place / "genesis.json").rename(place / ".genesis.json.0123456789abcdef")
     (place / "validator1" / "key").rename(place / "validator1" / ".key.0123456789abcdef")
@@ -110,11 +110,11 @@ def test_one_that_was_not_finished_is_known_as_such(tmp_path: Path) -> None:
     unfinished(tmp_path)
     prepare(tmp_path)
     with pytest.raises(CommandError, match="was not finished.* up.* remove"):
-        Workdir.open(tmp_path)
+        NetworkDirectory.open(tmp_path)
     assert discard_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
     assert not discard_unfinished(tmp_path)
-    Workdir.make(tmp_path, PLAN, SystemEntropy())
+    NetworkDirectory.make(tmp_path, PLAN, SystemEntropy())
     assert not (tmp_path / UNFINISHED).exists()
 
 
@@ -150,7 +150,7 @@ def test_a_foreign_directory_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="contains other files"):
         prepare(tmp_path)
     with pytest.raises(CommandError, match="There is no network in"):
-        Workdir.open(tmp_path)
+        NetworkDirectory.open(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["letters"]
 
 
@@ -164,7 +164,7 @@ def test_shown_commands_name_the_directory_if_it_is_not_the_default(
 
 
 def test_nodes_added_by_the_operator_stay_when_ports_change(tmp_path: Path) -> None:
-    work = Workdir.make(tmp_path, PLAN, SystemEntropy())
+    work = NetworkDirectory.make(tmp_path, PLAN, SystemEntropy())
     work.write_files(LAYOUT)
     static, rules = tmp_path / "rpcnode" / "static-nodes.json", tmp_path / "rpcnode" / DEFAULT_FILE
     added = f"enode://{'ab' * 64}@127.0.0.1:7"
