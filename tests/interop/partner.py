@@ -69,6 +69,15 @@ class Partner(ABC):
     def height(self) -> int:
         return int(self.rpc("eth_blockNumber"), 16)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def stop(self) -> None:
         """Stop the client with a signal, so that it closes its database."""
         if self._process is not None and self._process.poll() is None:

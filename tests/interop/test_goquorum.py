@@ -6,44 +6,16 @@ Tests turns, a killed validator of each client, votes of both clients, and a vot
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from ophion.testing.network import TestNetwork
+from tests.interop.goquorum import GoQuorum, needs_goquorum
 from tests.interop.mixed import OURS, Mixed, address_between
-from tests.interop.partner import BLOCKS, GAS_LIMIT, GethPartner
+from tests.interop.partner import BLOCKS
 
-GOQUORUM = os.environ.get("GOQUORUM", "")
-
-pytestmark = pytest.mark.skipif(not shutil.which(GOQUORUM), reason="GOQUORUM does not name a GoQuorum binary")
-
-
-class GoQuorum(GethPartner):
-    """One GoQuorum validator."""
-
-    def __init__(self, network: TestNetwork, index: int) -> None:
-        super().__init__(GOQUORUM, network, index, PRIVATE_CONFIG="ignore")
-        for folder in (self.path, self.path / "geth"):
-            (folder / "static-nodes.json").write_text(json.dumps(network.neighbours(index)))
-        genesis = json.loads(network.genesis_file.read_text())
-        options = genesis["config"].pop("qbft")
-        options.pop("epochlength")
-        protocol = {"policy": 0, "epoch": 30000, "ceil2Nby3Block": 0, "testQBFTBlock": 0, "emptyblockperiodseconds": 1}
-        genesis["config"].update({"isQuorum": True, "txnSizeLimit": 64, "qbft": {**options, **protocol}})
-        file = self.path / "genesis.json"
-        file.write_text(json.dumps(genesis))
-        self.command("init", file)
-
-    def start(self) -> None:
-        self.mine({"--miner.gasprice": 0, "--miner.gastarget": GAS_LIMIT, "--http.api": "eth,net,istanbul"})
-
-    def propose(self, candidate: str, adds: bool) -> None:
-        self.rpc("istanbul_propose", candidate, adds)
+pytestmark = needs_goquorum
 
 
 def test_two_of_each_make_one_chain(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ Besu 26.1 and later write a slot for block access lists into proposals and round
 writes the configured form, or the form that its peers use.
 
 GoQuorum computes digests without the round of a block. GoQuorum treats a block of a later round as another block unless
-the block is sent with round 0. All other clients use the block as sent.
+the block is sent with round 0. Besu 21.4 to 24.10 also sends round 0. These versions use a block as sent, so they vote
+on either form. Later versions of Besu seal the block as sent, so they need its true round.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ophion.consensus.bft_header_form import besu_version
 _OPHION: Final = "ophion/"
 _QUORUM: Final = "(quorum-v"
 _FIRST_WITH_SLOT: Final = (26, 1)
+_FIRST_WITHOUT_ROUND: Final = (21, 4)
+_FIRST_WITH_ROUND: Final = (24, 12)
 
 
 class WireProfile(Enum):
@@ -50,11 +53,11 @@ def chosen_profile(choice: WireProfileChoice, clients: Iterable[str]) -> WirePro
 
 
 def hides_round(clients: Iterable[str]) -> bool:
-    """Whether to send QBFT blocks of later rounds with round 0. Returns True only if every peer that is not Ophion
-    requires round 0.
+    """Whether to send QBFT blocks of later rounds with round 0. Returns True only if a peer is GoQuorum, and all other
+    peers that are not Ophion vote on such blocks.
     """
     others = _others(clients)
-    return bool(others) and all(_QUORUM in client for client in others)
+    return any(_QUORUM in client for client in others) and all(_votes_without_round(client) for client in others)
 
 
 def _others(clients: Iterable[str]) -> list[str]:
@@ -64,3 +67,9 @@ def _others(clients: Iterable[str]) -> list[str]:
 def _wants_slot(client: str) -> bool:
     version = besu_version(client)
     return version is not None and version[:2] >= _FIRST_WITH_SLOT
+
+
+def _votes_without_round(client: str) -> bool:
+    version = besu_version(client)
+    is_besu = version is not None and _FIRST_WITHOUT_ROUND <= version[:2] < _FIRST_WITH_ROUND
+    return is_besu or _QUORUM in client

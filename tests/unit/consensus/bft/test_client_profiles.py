@@ -42,9 +42,16 @@ def test_a_configured_profile_is_used_with_all_peers() -> None:
         ([QUORUM], True),
         ([QUORUM, OURS, QUORUM], True),
         ([QUORUM, OLD], False),
+        ([QUORUM, OURS, "besu/v24.5.4/linux-x86_64/openjdk-java-17"], True),
+        ([QUORUM, "besu/v24.10.0/linux-x86_64", OLD], False),
+        ([QUORUM, "besu/v24.12.0/linux-x86_64"], False),
+        ([QUORUM, "besu/v21.1.3/linux-x86_64"], False),
+        (["besu/v24.5.4/linux-x86_64/openjdk-java-17"], False),
         ([OLD], False),
         (["Geth/v1.13.15-stable/linux-amd64/go1.21"], False),
     ],
 )
-def test_the_round_of_a_block_is_hidden_only_where_all_others_want_it(clients: list[str], hides: bool) -> None:
+def test_the_round_of_a_block_is_hidden_only_where_goquorum_needs_it_and_all_others_allow_it(
+    clients: list[str], hides: bool
+) -> None:
     assert hides_round(clients) is hides
