@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,6 +183,25 @@ def test_timestamps_stay_with_the_clock(tmp_path: Path) -> None:
 
 
 # --- options -------------------------------------------------------------------------------------
+
+
+def test_a_request_after_the_answer_to_a_transaction_sees_its_block(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (_, process):
+        sender, reader = (http.client.HTTPConnection("127.0.0.1", process.ports["json-rpc"]) for _ in range(2))
+
+        def ask(client: http.client.HTTPConnection, method: str, *params: object) -> Any:
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+            client.request("POST", "/", body, {"Content-Type": "application/json"})
+            return json.loads(client.getresponse().read())["result"]
+
+        ask(reader, "eth_chainId")
+        transfer = {"from": FIRST, "to": OTHER, "value": "0x1", "gas": "0x5208"}
+        for number in range(1, 201):
+            ask(sender, "eth_sendTransaction", transfer)
+            assert ask(reader, "eth_blockNumber") == hex(number)
+            ask(sender, "eth_getTransactionReceipt", "0x" + "00" * 32)
+        sender.close()
+        reader.close()
 
 
 def test_an_interval_outside_40_bits_is_refused(tmp_path: Path) -> None:

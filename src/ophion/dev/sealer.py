@@ -8,8 +8,10 @@ import logging
 from ophion.errors import OphionError
 from ophion.native.exceptions import NativeError, SourceFailed
 from ophion.pool.queue import PooledTransaction
+from ophion.primitives.types import Hash32
 from ophion.producer.block_assembly import Assembler
 from ophion.producer.instant_sealer import InstantSealer
+from ophion.runtime.block_priority import BlockPriority
 from ophion.runtime.thread_pools import Lane
 
 log = logging.getLogger(__name__)
@@ -18,6 +20,12 @@ _BUILD_DEADLINE_S = 5.0
 _INLINE_S = 0.002
 """Maximum seconds that building a block on the event loop may take. A block that takes longer is built in a worker
 thread.
+"""
+_EARLY_GAS = 1_000_000
+"""Maximum gas limit of a transaction whose sender gets its answer before the block is made."""
+_EARLY_S = 0.1
+"""Maximum seconds that building this block on the event loop may take. `_EARLY_GAS` bounds it to a few milliseconds on
+an idle machine.
 """
 _SHARED_S = 0.02
 """Seconds after a block with several transactions during which no block is built on the event loop."""
@@ -37,6 +45,10 @@ class DevSealer(InstantSealer):
         """The write lane (worker thread), or None if no block may be built on the event loop. While this lane is busy,
         blocks are built in the lane.
         """
+        self.block_priority = BlockPriority()
+        """Turned on between an early answer and its block, so that requests that arrive in between see the block."""
+        self._answered: Hash32 | None = None
+        """The pooled transaction whose sender has its answer already. The next step of the event loop mines it."""
         self._changed = asyncio.Event()
         self._shared_at = -1.0
 
@@ -85,42 +97,70 @@ class DevSealer(InstantSealer):
 
     # --- blocks on the event loop -------------------------------------------------------------------
 
-    def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
-        """If no other transaction is pending, mine this transaction before its sender gets a response."""
-        if self._is_alone(item) and self._seal_inline():
-            self._note_answer(item.sender, self._clock.monotonic())
-            return None
-        return super()._hold_answer(item)
+    def _hold_answer(self, item: PooledTransaction, takes_early_answer: bool) -> asyncio.Future[None] | None:
+        """If no other transaction is pending, mine this transaction before its sender gets a response.
+
+        A sender that takes an early answer gets it at once, so that the client continues while the node makes the
+        block. The task of `run` makes it in the next step of the event loop. Until then, other requests wait.
+        """
+        if not self._is_alone(item):
+            return super()._hold_answer(item, takes_early_answer)
+        if takes_early_answer and item.gas_limit <= _EARLY_GAS:
+            self._answered = item.hash
+            self.block_priority.begin()
+        elif not self._seal_inline(_INLINE_S):
+            return super()._hold_answer(item, takes_early_answer)
+        self._note_answer(item.sender, self._clock.monotonic())
+        return None
+
+    def _seal_answered(self) -> bool:
+        """Make the block of the transaction whose sender got an early answer. Returns False if another block must be
+        made instead, in a worker thread.
+        """
+        hash, self._answered = self._answered, None
+        try:
+            return hash is not None and self._is_idle and self._seal_inline(_EARLY_S)
+        finally:
+            self.block_priority.end()
 
     def _is_alone(self, item: PooledTransaction) -> bool:
         """Whether the transaction can be mined at once: the sealer is idle, the pool has no other transaction, and the
         sender waits for the result before it sends again.
         """
-        lane = self.write_lane
         return (
-            lane is not None
-            and self.is_enabled
-            and not lane.waiting
+            self._is_idle
             and not self._is_busy
-            and not self.head_lock.locked()
-            and len(self._assembler.pool) == 1
             and self._assembler.pool.has_executable
             and not self._is_fast(item.sender)
             and self._clock.monotonic() - self._shared_at > _SHARED_S
         )
 
-    def _seal_inline(self) -> bool:
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing but a single transaction waits for this node."""
+        lane = self.write_lane
+        return (
+            lane is not None
+            and self.is_enabled
+            and not lane.waiting
+            and not self.head_lock.locked()
+            and len(self._assembler.pool) == 1
+        )
+
+    def _seal_inline(self, deadline_s: float) -> bool:
         """Build and commit a block on the event loop, because a thread switch costs about as much as the block.
 
         Returns False if the transaction takes too long. The sealer's task then builds the block in a worker thread.
         """
         try:
-            return self._assembler.produce_inline(_INLINE_S)
+            return self._assembler.produce_inline(deadline_s)
         except (OphionError, NativeError) as error:
             log.debug("no block made on the event loop reason=%s", error)
             return False
 
     async def _seal(self) -> bool:
+        if self._answered is not None and self._seal_answered():
+            return True
         if len(self._assembler.pool) > 1:
             self._shared_at = self._clock.monotonic()
         async with self.head_lock:

@@ -130,6 +130,10 @@ class _Timed(Struct):
     def is_local(self) -> bool:
         return self.arrival.is_local
 
+    @property
+    def takes_early_answer(self) -> bool:
+        return self.arrival.takes_early_answer
+
     def answer(self, admissions: list[Admission]) -> None:
         self._note([admission.error for admission in admissions if isinstance(admission, Rejected)])
         self.arrival.answer(admissions)

@@ -80,6 +80,7 @@ class DevBuild:
         lanes.decoding.is_eager = True
         if self.fork is None and not self._config.storage.durable:
             sealer.write_lane = lanes.write
+            sealer.block_priority = lanes.block_priority
         if dev.order is DevOrder.FIFO:
             pool.order_by_arrival()
         preset = None if dev.preset is None else dev.preset.value

@@ -30,6 +30,11 @@ class Arrival(Protocol[Result]):
     def raws(self) -> Sequence[bytes]: ...
     @property
     def is_local(self) -> bool: ...
+    @property
+    def takes_early_answer(self) -> bool:
+        """Whether the caller may get its result before an instant sealer makes the block."""
+        ...
+
     def answer(self, result: Result, /) -> None: ...
     def fail(self, error: Exception, /) -> None: ...
 
@@ -37,10 +42,11 @@ class Arrival(Protocol[Result]):
 class _Waiting(asyncio.Future[A]):
     """An arrival as a future. A cancelled future gets no result."""
 
-    def __init__(self, raws: Sequence[bytes], is_local: bool) -> None:
+    def __init__(self, raws: Sequence[bytes], is_local: bool, takes_early_answer: bool = False) -> None:
         super().__init__(loop=asyncio.get_running_loop())
         self.raws = raws
         self.is_local = is_local
+        self.takes_early_answer = takes_early_answer
 
     def fail(self, error: Exception) -> None:
         if not self.done():
@@ -90,6 +96,10 @@ class PoolIntake(Generic[A]):
         except Exception as error:  # noqa: BLE001  # the caller gets the error
             arrival.fail(error)
         return arrival
+
+    def admit_now(self, arrival: Arrival[A], transaction: Transaction) -> None:
+        """Admit a decoded transaction before this method returns."""
+        self._hand_over([arrival], [transaction])
 
     def bring_decoded(self, arrival: Arrival[A], transaction: Transaction) -> None:
         """Queue a decoded transaction. Transactions of one event loop step are admitted together."""

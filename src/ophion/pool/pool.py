@@ -62,9 +62,10 @@ class TxPool:
         self.departures = DroppedTransactions(clock)
         self.events.listen(self.departures.on_pool_event)
         self.version = 0
-        self.hold_answer: Callable[[PooledTransaction], asyncio.Future[None] | None] | None = None
-        """Called with the newest admitted transaction of each caller. Returns a future that delays the caller's
-        response, or None to respond at once. The instant sealer delays the response until the block is in the chain.
+        self.hold_answer: Callable[[PooledTransaction, bool], asyncio.Future[None] | None] | None = None
+        """Called with the newest admitted transaction of each caller, and whether the caller takes an early answer.
+        Returns a future that delays the caller's response, or None to respond at once. The instant sealer delays the
+        response until the block is in the chain.
         """
         self._floor = floor
         self._lanes = lanes
@@ -96,10 +97,17 @@ class TxPool:
         self.bring(sending)
         return sending
 
-    def send_decoded(self, transaction: Transaction) -> SingleSubmission:
-        """Submit a decoded local transaction. The future resolves to its hash or raises `PoolRejected`."""
-        sending = SingleSubmission((transaction.raw,), is_local=True)
-        self._intake.bring_decoded(sending, transaction)
+    def send_decoded(self, transaction: Transaction, takes_early_answer: bool = False) -> SingleSubmission:
+        """Submit a decoded local transaction. The future resolves to its hash or raises `PoolRejected`.
+
+        With `takes_early_answer`, an idle pool admits the transaction at once, and the future may resolve before an
+        instant sealer makes the block.
+        """
+        sending = SingleSubmission((transaction.raw,), True, takes_early_answer)
+        if takes_early_answer and not len(self._queue):
+            self._intake.admit_now(sending, transaction)
+        else:
+            self._intake.bring_decoded(sending, transaction)
         return sending
 
     def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
@@ -133,7 +141,9 @@ class TxPool:
             del self._mined[-_RELEASED_PER_STEP:]
         hold_answer = self.hold_answer
         for arrival, answer, newest in outcomes:
-            hold = None if newest is None or hold_answer is None else hold_answer(newest)
+            hold = None
+            if newest is not None and hold_answer is not None:
+                hold = hold_answer(newest, arrival.takes_early_answer)
             if hold is not None:
                 hold.add_done_callback(partial(_answer_held, arrival, answer))
                 continue

@@ -122,7 +122,7 @@ class InstantSealer:
         is_active = self._is_busy or (self.is_enabled and self._wake.is_set())
         return is_active and self._assembler.pool.get(hash) is not None
 
-    def _hold_answer(self, item: PooledTransaction) -> asyncio.Future[None] | None:
+    def _hold_answer(self, item: PooledTransaction, takes_early_answer: bool) -> asyncio.Future[None] | None:
         """Return a future that delays the response to the sender, or None. The pool calls this on admission."""
         if not self.is_enabled:
             return None

@@ -8,9 +8,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from ophion.dev.sealer import DevSealer
+from ophion.errors import PoolRejected
+from ophion.native.transactions import Transaction, decode_transactions
 from ophion.node.interface_options import CHEAT_CODES, HttpConfig
 from ophion.node.storage_options import StorageConfig
 from ophion.testing.node_core import DEV_CONFIG, TestCore, open_core
@@ -85,6 +88,80 @@ def test_no_block_is_made_on_the_loop_while_the_write_lane_works(tmp_path: Path)
         sealer.write_lane.waiting = 0  # type: ignore[misc]
         await sending
         assert core.queries.head_number == 1
+
+    sealed(tmp_path, story)
+
+
+def decoded(nonce: int, gas: int = 21_000) -> Transaction:
+    (one,) = decode_transactions([legacy_transaction(B, nonce, gas=gas)])
+    assert isinstance(one, Transaction)
+    return one
+
+
+def test_an_early_answer_comes_before_the_block_and_requests_wait_for_it(tmp_path: Path) -> None:
+    async def story(core: TestCore, sealer: DevSealer) -> None:
+        for nonce in range(3):
+            sending = core.pool.send_decoded(decoded(nonce), takes_early_answer=True)
+            assert sending.done()
+            assert core.queries.head_number == nonce
+            assert sealer.block_priority.is_on
+            await asyncio.sleep(0)
+            assert core.queries.head_number == nonce + 1
+            assert not sealer.block_priority.is_on
+            assert not len(core.pool)
+            assert await sending == decoded(nonce).hash
+            sealer.note_lookup()
+
+    sealed(tmp_path, story)
+
+
+def test_a_receipt_requested_right_after_an_early_answer_is_there(tmp_path: Path) -> None:
+    async def story(core: TestCore, sealer: DevSealer) -> None:
+        hash = await core.pool.send_decoded(decoded(0), takes_early_answer=True)
+        await sealer.mined(hash)
+        assert core.queries.head_number == 1
+
+    sealed(tmp_path, story)
+
+
+def test_a_transaction_with_much_gas_is_mined_before_its_answer(tmp_path: Path) -> None:
+    async def story(core: TestCore, sealer: DevSealer) -> None:
+        core.pool.send_decoded(decoded(0, gas=1_000_001), takes_early_answer=True)
+        assert core.queries.head_number == 1
+        assert not sealer.block_priority.is_on
+
+    sealed(tmp_path, story)
+
+
+def test_a_refused_transaction_gets_no_early_answer(tmp_path: Path) -> None:
+    async def story(core: TestCore, sealer: DevSealer) -> None:
+        with pytest.raises(PoolRejected):
+            await core.pool.send_decoded(decoded(0, gas=20_000), takes_early_answer=True)
+        assert not sealer.block_priority.is_on
+
+    sealed(tmp_path, story)
+
+
+def test_a_stop_after_an_early_answer_leaves_the_transaction_in_the_pool(tmp_path: Path) -> None:
+    async def story(core: TestCore, sealer: DevSealer) -> None:
+        assert core.pool.send_decoded(decoded(0), takes_early_answer=True).done()
+        sealer.enable(False)
+        await asyncio.sleep(0.01)
+        assert (core.queries.head_number, len(core.pool)) == (0, 1)
+        sealer.enable(True)
+        await until(lambda: core.queries.head_number == 1)
+
+    sealed(tmp_path, story)
+
+
+def test_two_transactions_after_an_early_answer_share_a_block(tmp_path: Path) -> None:
+    async def story(core: TestCore, sealer: DevSealer) -> None:
+        answers = [core.pool.send_decoded(decoded(nonce), takes_early_answer=True) for nonce in range(3)]
+        assert [answer.done() for answer in answers] == [True, False, False]
+        await asyncio.gather(*answers)
+        await until(lambda: not len(core.pool))
+        assert core.queries.head_number in (1, 2)
+        assert not sealer.block_priority.is_on
 
     sealed(tmp_path, story)
 

@@ -54,6 +54,7 @@ class RawTransactionReply(PendingReply[Complete], kw_only=True, eq=False):
     failed: Callable[[BaseException, str, bytes], Complete]
     """Returns the error response for an exception, a method name and an id."""
     is_local: bool = True
+    takes_early_answer: bool = True
 
     def answer(self, admissions: list[Admission]) -> None:
         try:

@@ -62,17 +62,18 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     unsigned = await filled(ctx, request)
     if unsigned.type == BLOB:
         raise invalid_params("this node does not sign blob transactions: use eth_sendRawTransaction")
+    is_reporting = ctx.dev is not None and is_reported(ctx, unsigned.gas)
     async with ctx.accounts.locks[request.sender]:
         if request.call.nonce is None:
             unsigned = replace(unsigned, nonce=next_nonce(ctx, request.sender))
         if key is None:
             assert ctx.dev is not None
-            hash = await ctx.pool.send_decoded(ctx.dev.unsigned(unsigned, request.sender))
+            hash = await ctx.pool.send_decoded(ctx.dev.unsigned(unsigned, request.sender), not is_reporting)
         elif ctx.dev is not None and _is_plain(unsigned):
-            hash = await ctx.pool.send_decoded(_signed_natively(unsigned, key))
+            hash = await ctx.pool.send_decoded(_signed_natively(unsigned, key), not is_reporting)
         else:
             hash = await ctx.pool.send(unsigned.signed_by(key))
-    if ctx.dev is not None and is_reported(ctx, unsigned.gas):
+    if is_reporting:
         await raise_if_failed(ctx, hash)
     return hash
 
