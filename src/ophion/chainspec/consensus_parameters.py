@@ -90,7 +90,7 @@ class HeaderForm(Enum):
     """The header fields after the base fee in BFT headers from Shanghai on; see `consensus.bft_header_form`."""
 
     FULL = "full"
-    """Headers have all fields of the forks."""
+    """Headers have all fields of the active forks."""
     SHORT = "short"
     """Headers have no fields after the base fee."""
     SHORT_BLOBS = "short-blobs"

@@ -152,7 +152,7 @@ class DatabaseReader:
                 yield [table]
 
     def chain(self, dataset: str) -> ExecutableChain:
-        """Return the chain with its rules, which execution and the recovery of seals need."""
+        """Return the chain with its rules. Executing blocks and recovering seals need these rules."""
         if self._chain is None:
             from ophion.data.executable_chain import ExecutableChain
 

@@ -18,7 +18,9 @@ ANSWER_BYTES: Final = 1024 * 1024
 _MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 
 
-def readable_records(enclave: EmbeddedEnclave, labels: Sequence[RecordLabel], keys: frozenset[bytes]) -> list[EnclaveRecord]:
+def readable_records(
+    enclave: EmbeddedEnclave, labels: Sequence[RecordLabel], keys: frozenset[bytes]
+) -> list[EnclaveRecord]:
     """Return the stored payloads and groups with these labels, if one of the keys is a participant. The result holds as
     many as fit in a response.
 

@@ -203,7 +203,8 @@ class PrivateExecutor:
             # database
             self._retries.missed(self._missed)
             self._missed.clear()
-            # store the handed-over payloads again: a payload that arrived during the write is not marked as late
+            # store the handed-over payloads again, because a payload that arrived during the write is not marked as
+            # late yet
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)

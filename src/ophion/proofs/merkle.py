@@ -128,7 +128,7 @@ def _branch(entries: Sequence[tuple[bytes, bytes]], depth: int, target: bytes | 
 
 
 def _child(entries: Sequence[tuple[bytes, bytes]], depth: int, target: bytes | None, path: list[bytes]) -> bytes:
-    """Return the reference to a child: its hash, or the encoded node itself if it is shorter than a hash."""
+    """Return the reference to a child: its hash, or its RLP if the RLP is shorter than a hash."""
     node = _node(entries, depth, target, path)
     return node if len(node) < _HASH_BYTES else rlp.encode_bytes(keccak256(node))
 

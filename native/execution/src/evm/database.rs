@@ -224,8 +224,8 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Replace balance and nonce of an account that a transaction has touched, as a commit of this transaction does.
-    /// None deletes an account without code and storage.
+    /// Replace balance and nonce of a touched account, like the commit of a transaction. None deletes an account
+    /// without code and storage.
     pub fn touch(&mut self, address: &Address, info: Option<AccountInfo>) -> Result<()> {
         let entry = self.entry(address)?;
         if entry.info != info {

@@ -103,7 +103,7 @@ fn below_leaf<V: Value>(bytes: &[u8]) -> Result<Option<u64>> {
     Ok(V::restore(reader.rest())?.below())
 }
 
-/// Return the id of an extension's child; None if the node is no extension with this path.
+/// Return the id of an extension's child; None if the node is not an extension with this path.
 fn under_extension(bytes: &[u8], path: &Nibbles) -> Result<Option<u64>> {
     let mut reader = Reader(bytes);
     if reader.byte()? != 1 || decode_path(&mut reader)? != *path {

@@ -76,7 +76,7 @@ impl<V: Clone> Clone for Node<V> {
     }
 }
 
-/// Reference to a node in its parent: by hash, or the RLP itself if it is shorter than a hash.
+/// Reference to a node in its parent: the hash of the node, or its RLP if the RLP is shorter than a hash.
 pub enum Reference {
     Hash(B256),
     Inline(Box<[u8]>),

@@ -27,8 +27,8 @@ impl Selection {
         self.left == 0
     }
 
-    /// Apply `skip` and `left` to a trace entry. Returns whether to write the entry; false also if it does not match
-    /// the filter.
+    /// Apply `skip` and `left` to a trace entry. Returns whether to write the entry. `fits` says whether the entry
+    /// matches the filter.
     fn takes(&mut self, fits: bool) -> bool {
         if !fits || self.left == 0 {
             return false;

@@ -129,7 +129,8 @@ impl FrameEntries {
         self.entries.push(entry);
     }
 
-    /// Handle a call without a frame: of a precompiled contract, of an account without code, or a refused call.
+    /// Handle a call that gets no frame: a refused call, or a call of a precompiled contract or of an account without
+    /// code.
     fn pass(&mut self, start: Start, result: &FrameResult) -> Noted {
         use InstructionResult as R;
         let FrameResult::Call(outcome) = result else { return Err(NeedsInstructions) };
