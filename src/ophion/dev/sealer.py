@@ -27,6 +27,8 @@ _EARLY_S = 0.1
 """Maximum seconds that building this block on the event loop may take. `_EARLY_GAS` bounds it to a few milliseconds on
 an idle machine.
 """
+_MAX_WAIT_S = 1.0
+"""Maximum seconds that other requests wait for this block. Other processes may delay the next step of the loop."""
 _SHARED_S = 0.02
 """Seconds after a block with several transactions during which no block is built on the event loop."""
 
@@ -77,6 +79,7 @@ class DevSealer(InstantSealer):
             try:
                 await asyncio.wait({mode, changing}, return_when=asyncio.FIRST_COMPLETED)
             finally:
+                self.block_priority.end()
                 for task in (mode, changing):
                     task.cancel()
                 await asyncio.wait({mode, changing})
@@ -107,7 +110,7 @@ class DevSealer(InstantSealer):
             return super()._hold_answer(item, takes_early_answer)
         if takes_early_answer and item.gas_limit <= _EARLY_GAS:
             self._answered = item.hash
-            self.block_priority.begin()
+            self.block_priority.begin(_MAX_WAIT_S)
         elif not self._seal_inline(_INLINE_S):
             return super()._hold_answer(item, takes_early_answer)
         self._note_answer(item.sender, self._clock.monotonic())

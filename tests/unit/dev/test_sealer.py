@@ -5,6 +5,7 @@ thread.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -104,6 +105,7 @@ def test_an_early_answer_comes_before_the_block_and_requests_wait_for_it(tmp_pat
             sending = core.pool.send_decoded(decoded(nonce), takes_early_answer=True)
             assert sending.done()
             assert core.queries.head_number == nonce
+            time.sleep(0.02)  # noqa: ASYNC251  # another process may run here
             assert sealer.block_priority.is_on
             await asyncio.sleep(0)
             assert core.queries.head_number == nonce + 1
