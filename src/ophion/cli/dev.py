@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ophion.cli.anvil_options import AnvilOptions
 from ophion.cli.command import Command, CommandSession
 from ophion.errors import ConfigError
 from ophion.node.config import PERM_WITHOUT_PERMISSIONS, NodeConfig
 from ophion.node.dev_options import DevOrder, DevPreset
 from ophion.node.dev_preset import command_line, with_dev_preset, with_tokens
 from ophion.node.launch import launch
-from ophion.runtime.options import Options, misspelt_variables, option, specs_of, warnings_of
+from ophion.producer.options import MAX_PERIOD_S
+from ophion.runtime.options import at_least, between, misspelt_variables, option, specs_of, warnings_of
 
 if TYPE_CHECKING:
     from ophion.node.build import NodeCore
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from ophion.sdk.execution_log.execution_log import ExecutionLog
 
 
-class DevOptions(Options):
+class DevOptions(AnvilOptions):
     """Options: short names of `ophion dev` for options of a development node."""
 
     print_command: bool = option("--print-command", default=False, help="Show the equivalent command line and exit.")
@@ -34,12 +36,29 @@ class DevOptions(Options):
     derivation_path: str | None = option(
         "--derivation-path", default=None, metavar="PATH", help="Derivation path of the accounts, without the index."
     )
-    chain_id: int | None = option("--chain-id", default=None, help="Chain id; 31337 with a preset.")
+    chain_id: int | None = option("--chain-id", default=None, check=at_least(1), help="Chain id; 31337 with a preset.")
     host: str | None = option("--host", default=None, help="Address on which JSON-RPC listens.")
     port: int | None = option("--port", "-p", default=None, help="Port of JSON-RPC over HTTP.")
+    allow_origin: str | None = option(
+        "--allow-origin", default=None, hidden=True, help="Pages that may ask: --rpc-http-cors-origins."
+    )
+    max_transactions: int | None = option(
+        "--max-transactions", default=None, hidden=True, help="Transactions in the pool: --tx-pool-max-size."
+    )
+    has_no_gas_limit: bool = option(
+        "--disable-block-gas-limit", default=False, hidden=True, help="Gas limit of 2^53 - 1: --gas-limit."
+    )
+    has_no_size_limit: bool = option(
+        "--no-request-size-limit", default=False, hidden=True, help="Requests of up to 2^31 - 1 bytes."
+    )
     no_mining: bool = option("--no-mining", "--no-mine", default=False, help="Produce blocks only on demand.")
     block_time: float | None = option(
-        "--block-time", "-b", default=None, metavar="SECONDS", help="Seconds between blocks."
+        "--block-time",
+        "-b",
+        default=None,
+        metavar="SECONDS",
+        check=between(0.001, MAX_PERIOD_S),
+        help="Seconds between blocks.",
     )
     hardfork: str | None = option("--hardfork", default=None, metavar="FORK", help="Latest fork of the chain.")
     timestamp: int | None = option("--timestamp", default=None, help="Timestamp of the genesis block.")
@@ -80,7 +99,7 @@ class DevOptions(Options):
     )
     fork_header: str | None = option("--fork-header", default=None, help="HTTP header of requests to the forked node.")
     fork_cache_path: Path | None = option(
-        "--fork-cache-path", default=None, help="Folder that keeps what a fork has fetched."
+        "--fork-cache-path", "--cache-path", default=None, help="Folder that keeps what a fork has fetched."
     )
     no_storage_caching: bool = option("--no-storage-caching", default=False, help="Keep nothing that a fork fetches.")
     silent: bool = option("--silent", "--quiet", "-q", default=False, help="Write no log and no banner.")
@@ -102,8 +121,11 @@ class DevOptions(Options):
             ("--dev-automine", "false" if self.no_mining else None),
             ("--block-period", self.block_time),
             ("--dev-fork", None if self.hardfork is None else _fork(self.hardfork)),
+            ("--rpc-http-cors-origins", self.allow_origin),
+            ("--tx-pool-max-size", self.max_transactions),
+            ("--rpc-http-max-request-content-length", 2**31 - 1 if self.has_no_size_limit else None),
             ("--dev-timestamp", self.timestamp),
-            ("--dev-gas-limit", self.gas_limit),
+            ("--dev-gas-limit", 2**53 - 1 if self.has_no_gas_limit else self.gas_limit),
             ("--dev-base-fee", self.base_fee),
             ("--dev-code-size-limit", 2**31 - 1 if self.is_unlimited else self.code_size_limit),
             ("--dev-order", None if self.order is None else self.order.value),

@@ -1,13 +1,13 @@
-"""Derives private keys from a mnemonic: BIP-39 without its word list, BIP-32, BIP-44 paths.
+"""Derives private keys from a mnemonic: BIP-39 with its English word list, BIP-32, BIP-44 paths.
 
-Words and checksum are not validated. A wallet derives the same accounts from the same text.
+Words and checksum are validated, because a misspelt mnemonic would give accounts that no wallet has.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import unicodedata
+from pathlib import Path
 
 from ophion.errors import OphionError
 from ophion.native.crypto import PrivateKey
@@ -15,6 +15,8 @@ from ophion.native.crypto import PrivateKey
 _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 _HARDENED = 2**31
 _ROUNDS = 2048
+_WORDS = Path(__file__).with_name("bip39_english.txt")
+"""The English word list of BIP-39, one word a line."""
 _LENGTHS = (12, 15, 18, 21, 24)
 
 
@@ -27,12 +29,31 @@ def derived_keys(mnemonic: str, path: str, count: int) -> list[bytes]:
     words = mnemonic.split()
     if len(words) not in _LENGTHS:
         raise MnemonicError(f"The mnemonic has {len(words)} words; 12, 15, 18, 21 or 24 are expected.")
-    text = unicodedata.normalize("NFKD", " ".join(words)).encode()
-    seed = hashlib.pbkdf2_hmac("sha512", text, b"mnemonic", _ROUNDS)
+    _check_words(words)
+    seed = hashlib.pbkdf2_hmac("sha512", " ".join(words).encode(), b"mnemonic", _ROUNDS)
     key, chain = _split(hmac.digest(b"Bitcoin seed", seed, "sha512"))
     for step in _steps(path):
         key, chain = _child(key, chain, step)
     return [_child(key, chain, index)[0].to_bytes(32, "big") for index in range(count)]
+
+
+def _check_words(words: list[str]) -> None:
+    """Raise `MnemonicError` for a word that is not in the list, or for a wrong checksum."""
+    known = _WORDS.read_text().split()
+    numbers = {word: number for number, word in enumerate(known)}
+    entropy = 0
+    for position, word in enumerate(words, 1):
+        if word not in numbers:
+            import difflib  # lazy import: only error messages need difflib
+
+            close = difflib.get_close_matches(word, known, n=2)
+            hint = f" (did you mean {' or '.join(close)}?)" if close else ""
+            raise MnemonicError(f"Word {position} of the mnemonic, '{word}', is not in the word list of BIP-39{hint}.")
+        entropy = (entropy << 11) + numbers[word]
+    bits = len(words) // 3
+    checksum = hashlib.sha256((entropy >> bits).to_bytes(4 * bits, "big")).digest()[0] >> (8 - bits)
+    if entropy & ((1 << bits) - 1) != checksum:
+        raise MnemonicError("The mnemonic has a wrong checksum: a word is missing, misspelt or in the wrong place.")
 
 
 def _steps(path: str) -> list[int]:

@@ -11,12 +11,14 @@ from ophion.consensus.bft_header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.primitives.types import Address
 from ophion.producer.vote_store_address import VoteStoreAddress, read_vote_store
-from ophion.runtime.options import Options, at_least, hex_bytes, option, read_address
+from ophion.runtime.options import Options, at_least, between, hex_bytes, option, read_address
 
 if TYPE_CHECKING:
     import ssl
 
 MAX_EXTRA_DATA = 32
+MAX_PERIOD_S = 10**9
+"""Maximum seconds between blocks: about 30 years."""
 
 _read_extra_data = hex_bytes(0, MAX_EXTRA_DATA, "extra data: expected at most 32 bytes as hex digits")
 
@@ -59,6 +61,7 @@ class MinerConfig(Options):
         "--block-period",
         default=0.0,
         metavar="SECONDS",
+        check=between(0, MAX_PERIOD_S),
         help="Dev network: seconds between blocks; 0 produces a block as soon as there are transactions.",
     )
     equal_timestamps: bool = option(
@@ -87,8 +90,6 @@ class MinerConfig(Options):
                 "Unable to mine without a valid coinbase. Either disable mining (remove --miner-enabled)or specify the"
                 " beneficiary of mining (via --miner-coinbase <Address>)"
             )
-        if self.block_period_s < 0:
-            yield f"Invalid value for option '--block-period': {self.block_period_s} is less than 0"
 
 
 class ConsensusConfig(Options):

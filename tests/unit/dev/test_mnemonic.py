@@ -33,6 +33,34 @@ def test_a_path_that_is_none_is_refused(path: str) -> None:
         derived_keys(MNEMONIC, path, 1)
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (" ".join(["test"] * 12), "wrong checksum"),
+        (" ".join(["test"] * 10 + ["junk", "test"]), "wrong checksum"),
+        (" ".join(["test"] * 11 + ["junl"]), "Word 12 of the mnemonic, 'junl', .*did you mean .*junk"),
+        (" ".join(["Test"] * 11 + ["junk"]), "Word 1 of the mnemonic, 'Test'"),
+        (" ".join(["зоб"] * 12), "Word 1 of the mnemonic"),
+    ],
+)
+def test_a_misspelt_mnemonic_is_refused(words: str, reason: str) -> None:
+    with pytest.raises(MnemonicError, match=reason):
+        derived_keys(words, PATH, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "legal winner thank year wave sausage worth useful legal winner thank yellow",
+        "letter advice cage absurd amount doctor acoustic avoid letter advice cage absurd amount doctor acoustic avoid "
+        "letter always",
+        "zoo " * 23 + "vote",
+    ],
+)
+def test_mnemonics_of_all_lengths_are_taken(words: str) -> None:
+    assert len(derived_keys(words, PATH, 1)[0]) == 32
+
+
 def test_words_must_be_as_many_as_a_mnemonic_has() -> None:
     with pytest.raises(MnemonicError, match="11 words"):
         derived_keys(" ".join(["test"] * 11), PATH, 1)

@@ -192,7 +192,7 @@ def _enum_reader(cls: type[enum.Enum]) -> Reader:
     return read
 
 
-def between(low: int, high: int) -> Check:
+def between(low: float, high: float) -> Check:
     """Return a check for low <= value <= high."""
 
     def check(value: Any) -> None:
