@@ -77,7 +77,7 @@ def test_an_ended_token_is_ended_in_any_order_of_events(order: tuple[str, ...]) 
     time.left_s = 0.0
     steps: dict[str, Callable[[], object]] = {
         "join": lambda: one.join(user),
-        "look": one.look,
+        "look": one.check,
         "tick": time.tick,
         "permissions": lambda: one.permissions,
         "learn": lambda: one.heads.learn(b"other\r\n\r\n", 0),
