@@ -144,7 +144,7 @@ class BlockFileImport:
             self._import(split_blocks(file, path), done, lambda offset: f"{path} at byte {offset}")
 
     def _import(self, blocks: Iterable[tuple[int, bytes]], done: int, locate: Locate) -> None:
-        with closing(_ahead(self._prepared(blocks, locate))) as chunks:
+        with closing(_decoded_ahead(self._prepared(blocks, locate))) as chunks:
             for chunk in chunks:
                 for ready in chunk.blocks:
                     self._take(ready)
@@ -266,7 +266,7 @@ def _after_header(block: bytes) -> bytes:
     return block[rlp.item_end(block, rlp.head(block, 0)[1]) :]
 
 
-def _ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
+def _decoded_ahead(chunks: Iterator[_Chunk]) -> Generator[_Chunk, None, None]:
     """Yield decoded chunks in order, while a thread decodes further chunks."""
     executor = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     pending: deque[Future[_Chunk]] = deque()

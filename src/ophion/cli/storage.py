@@ -118,7 +118,7 @@ def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -
     folder = target.with_name(target.name + ".unpacked")
     remove_copy(folder)  # remove the copy of an interrupted backup
     try:
-        # with only the latest state, `compact` checks the copy
+        # a backup of only the latest state is checked by `compact`
         checks = options.checks and not options.latest_state_only
         copied = back_up(data_path, folder, rate, checks, on_progress)
         if options.latest_state_only:

@@ -1,7 +1,7 @@
 """Reads a command line with only those sections of the configuration that its command uses.
 
-The options of all packages are in sixty modules, which take a fifth of the start time of `ophion export`. This command
-reads two sections. If its command line gives no other option, the command starts without the other modules.
+The options of all packages are in sixty modules, which take a fifth of the start time of `ophion export`. `ophion
+export` reads only two sections. If its command line gives no other option, it starts without the other modules.
 """
 
 from __future__ import annotations

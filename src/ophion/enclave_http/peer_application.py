@@ -107,7 +107,7 @@ class PeerApplication:
                 envelope = await self._unproven.run(request, partial(Envelope.decode, request.body))
                 is_known, cost = envelope.sender in self._enclave.directory.known(), len(request.body) + REQUEST_BYTES
                 if not is_known:
-                    await self._rates.pay(envelope.sender, cost)
+                    await self._rates.charge(envelope.sender, cost)
                 opening = partial(open_request, self._enclave.keyring, request.path, envelope)
                 asked = await self._unproven.run(request, opening)
                 if asked is None:
@@ -115,7 +115,7 @@ class PeerApplication:
                 if is_known:
                     # Charge a known sender only after its envelope decrypts, because any sender can write a member's
                     # key on an envelope.
-                    await self._rates.pay(envelope.sender, cost)
+                    await self._rates.charge(envelope.sender, cost)
                 text = await self._posts[request.path](envelope.sender, asked)
         except (TimeoutError, RateExceeded):
             return Response(503)
@@ -137,7 +137,7 @@ class PeerApplication:
         proven = frozenset((sender,))
         sealed = [read_sealed(one.body) for one in entries]
         new_members = sum(one.members for one in sealed if not self._enclave.knows_group(one.group))
-        await self._rates.pay(sender, new_members * MEMBER_BYTES)
+        await self._rates.charge(sender, new_members * MEMBER_BYTES)
         refusals = await self._enclave.take(entries, proven, is_peer=False)
         lines = self._enclave.directory.links(sender)
         orphans = [one for one, refusal in zip(entries, refusals, strict=True) if refusal == UNKNOWN_GROUP]
@@ -150,7 +150,7 @@ class PeerApplication:
         return _acks(entries, refusals)
 
     async def _take_groups(self, sender: bytes, asked: bytes) -> bytes:
-        await self._rates.pay(sender, len(asked) // KEY_SIZE * MEMBER_BYTES)
+        await self._rates.charge(sender, len(asked) // KEY_SIZE * MEMBER_BYTES)
         bodies = messages.read_groups(asked)
         entries = [EnclaveRecord(RecordLabel(RecordKind.GROUP, GroupRecord.decode(body).id), body) for body in bodies]
         return _acks(entries, await self._enclave.take(entries, frozenset((sender,)), is_peer=False))
@@ -158,13 +158,13 @@ class PeerApplication:
     async def _serve(self, sender: bytes, asked: bytes) -> bytes:
         request_id, labels = messages.read_request(asked)
         found = readable_records(self._enclave, labels, frozenset((sender,)))
-        await self._rates.pay(sender, sum(len(entry.body) for entry in found))
+        await self._rates.charge(sender, sum(len(entry.body) for entry in found))
         return messages.encode_records(request_id, found)
 
     async def _list(self, sender: bytes, asked: bytes) -> bytes:
         request = messages.read_list(asked)
         listing = listed(self._enclave, request.key, request.after, MAX_LABELS, frozenset((sender,)))
-        await self._rates.pay(sender, 40 * len(listing.labels))
+        await self._rates.charge(sender, 40 * len(listing.labels))
         return messages.encode_listing(request.request_id, listing)
 
 

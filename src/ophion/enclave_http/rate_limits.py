@@ -52,7 +52,7 @@ class SenderRates:
         self._waiting: Counter[bytes] = Counter()
         """Number of waiting requests, by key of the rate limit."""
 
-    async def pay(self, sender: bytes, amount: int) -> None:
+    async def charge(self, sender: bytes, amount: int) -> None:
         """Wait until the rate limit of a sender admits this many bytes. Raises `RateExceeded` if that takes too long,
         or if too many requests wait.
         """

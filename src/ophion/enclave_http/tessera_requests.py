@@ -96,7 +96,7 @@ class TesseraRequests:
 
     async def _take_party_info(self, request: Request) -> Response:
         """Record that an enclave is online. The keys in its party info are not proven, so they are not used."""
-        await self._rates.pay(self._account(request.address), len(request.body) + REQUEST_BYTES)
+        await self._rates.charge(self._account(request.address), len(request.body) + REQUEST_BYTES)
         info = await self._run(len(request.body), partial(PartyInfo.decode, request.body))
         self._peers.refresh(info.url)
         return Response(200, (PartyInfo(self._peers.own_url, (), ()).encode(),), _OCTETS)
@@ -105,7 +105,7 @@ class TesseraRequests:
         """Decrypt a random UUID and return it, which proves that this enclave holds the key. A decrypted text that is
         no UUID is not returned.
         """
-        await self._rates.pay(self._account(request.address), len(request.body) + REQUEST_BYTES)
+        await self._rates.charge(self._account(request.address), len(request.body) + REQUEST_BYTES)
         if len(request.body) > _MAX_QUESTION_BYTES:
             return _text(400, "it is too large")
         _, _, text = opened(self._enclave.keyring, self._for_this_enclave(decode_payload(request.body)))
@@ -118,20 +118,20 @@ class TesseraRequests:
         if sender in self._own:
             return _text(403, "its sender is this enclave")
         if not is_known:
-            await self._rates.pay(UNKNOWN_SENDERS, size + REQUEST_BYTES)
+            await self._rates.charge(UNKNOWN_SENDERS, size + REQUEST_BYTES)
         try:
             own, box, text = await self._unproven.run(request, partial(opened, self._enclave.keyring, payload))
         except DecodeError:
             # charge unknown senders for a payload that cannot be decrypted, because any caller can write a known sender
             # into the payload
             if is_known:
-                await self._rates.pay(UNKNOWN_SENDERS, size + REQUEST_BYTES)
+                await self._rates.charge(UNKNOWN_SENDERS, size + REQUEST_BYTES)
             raise
         if is_known:
-            await self._rates.pay(sender, size + REQUEST_BYTES)
+            await self._rates.charge(sender, size + REQUEST_BYTES)
         group = await self._run(len(text), partial(group_in, text, self._known_group))
         if not self._enclave.knows_group(group.id):
-            await self._rates.pay(sender, len(group.members) * MEMBER_BYTES)
+            await self._rates.charge(sender, len(group.members) * MEMBER_BYTES)
         record = await self._run(size, partial(record_for_member, payload, group, own, box))
         key = (await self._run(size, partial(read_sealed, record))).key
         entry = EnclaveRecord(RecordLabel(RecordKind.PAYLOAD, key), record)
@@ -139,7 +139,7 @@ class TesseraRequests:
         return Response(201, (base64_text(key).encode(),), TEXT) if refusal is None else _refused(refusal)
 
     async def _take_group(self, request: Request) -> Response:
-        await self._rates.pay(self._account(request.address), len(request.body) * MEMBER_BYTES // 40 + REQUEST_BYTES)
+        await self._rates.charge(self._account(request.address), len(request.body) * MEMBER_BYTES // 40 + REQUEST_BYTES)
         group = await self._run(len(request.body), partial(decode_group, request.body))
         proven = self._peers.keys_at(request.address).intersection(group.members)
         if not proven:

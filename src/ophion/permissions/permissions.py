@@ -235,7 +235,7 @@ class Permissions:
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # if this caller is cancelled, `_changed` handles the task's exception, because `wait` does not, unlike `shield`
+        # if this caller is cancelled, `_changed` handles the exception of the task: unlike `shield`, `wait` does not
         await asyncio.wait({task})
         task.result()
 

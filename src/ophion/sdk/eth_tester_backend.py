@@ -215,12 +215,12 @@ class OphionBackend(BaseChainBackend):
 
     def estimate_gas(self, transaction: Mapping[str, Any], block_number: int | str = "latest") -> int:
         request = {name: value for name, value in wire_request(transaction).items() if name != "gas"}
-        return int(self._called("eth_estimateGas", request, block_number), 16)
+        return int(self._call_with_request("eth_estimateGas", request, block_number), 16)
 
     def call(self, transaction: Mapping[str, Any], block_number: int | str = "latest") -> bytes:
-        return _raw(self._called("eth_call", wire_request(transaction), block_number))
+        return _raw(self._call_with_request("eth_call", wire_request(transaction), block_number))
 
-    def _called(self, method: str, request: Mapping[str, Any], block_number: int | str) -> str:
+    def _call_with_request(self, method: str, request: Mapping[str, Any], block_number: int | str) -> str:
         try:
             return str(self.chain.rpc(method, request, _tag(block_number)))
         except RpcError as error:

@@ -25,12 +25,12 @@ def test_a_known_member_does_not_wait_for_others(monkeypatch: pytest.MonkeyPatch
     rates = SenderRates(directory, ManualClock())
 
     async def story() -> None:
-        await rates.pay(b"stranger" * 4, 32 * 1024 * 1024)
-        await rates.pay(b"another." * 4, 4 * 1024 * 1024)
+        await rates.charge(b"stranger" * 4, 32 * 1024 * 1024)
+        await rates.charge(b"another." * 4, 4 * 1024 * 1024)
         assert waits == [4.0, 5.0]
-        await rates.pay(b"k" * 32, 1024)
+        await rates.charge(b"k" * 32, 1024)
         assert len(waits) == 2
-        await rates.pay(UNKNOWN_SENDERS, 0)
+        await rates.charge(UNKNOWN_SENDERS, 0)
 
     asyncio.run(story())
 
@@ -41,8 +41,8 @@ def test_a_request_that_would_wait_too_long_is_refused_and_uses_up_nothing() -> 
     async def story() -> None:
         for _ in range(3):
             with pytest.raises(RateExceeded):
-                await rates.pay(b"stranger" * 4, 340 * 1024 * 1024)
-        await rates.pay(b"another." * 4, 1024 * 1024)
+                await rates.charge(b"stranger" * 4, 340 * 1024 * 1024)
+        await rates.charge(b"another." * 4, 1024 * 1024)
 
     asyncio.run(asyncio.wait_for(story(), 5))
 
@@ -65,7 +65,7 @@ def test_a_member_above_its_rate_leaves_slots_to_other_members(monkeypatch: pyte
     async def request(sender: bytes) -> None:
         try:
             counts["waiting"] += 1
-            await rates.pay(sender, 16 * 1024)
+            await rates.charge(sender, 16 * 1024)
         except RateExceeded:
             counts["waiting"] -= 1
             counts["refused"] += 1
@@ -73,13 +73,13 @@ def test_a_member_above_its_rate_leaves_slots_to_other_members(monkeypatch: pyte
     async def story() -> None:
         tasks = []
         for greedy in names[:-1]:
-            await rates.pay(greedy, 16 * 1024 * 1024)
+            await rates.charge(greedy, 16 * 1024 * 1024)
             tasks += [asyncio.create_task(request(greedy)) for _ in range(100)]
             await sleep(0)
             if greedy == names[0]:
                 assert counts == {"waiting": 32, "refused": 68}
         assert counts["waiting"] == 192
-        await rates.pay(names[-1], 16 * 1024)
+        await rates.charge(names[-1], 16 * 1024)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)

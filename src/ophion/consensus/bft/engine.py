@@ -63,7 +63,7 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # cache verified headers, because a gossiped header is verified twice; hash and extra data identify a header
+        # cache verified headers, because a gossiped header is verified twice. The key is the hash and the extra data.
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property

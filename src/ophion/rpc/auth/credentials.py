@@ -103,8 +103,8 @@ def _matches(given: bytes, hashed: bytes) -> bool | None:
 
 
 def _decoy(users: Mapping[str, User]) -> bytes:
-    """Return a hash that no password matches, so that unknown names take as long as known names. Its bcrypt cost is the
-    cost that is most common in the file.
+    """Return a hash that no password matches, so that a login with an unknown name takes as long as with a known name.
+    Its bcrypt cost is the most common cost in the file.
     """
     costs = Counter(cost for user in users.values() if (cost := _cost(user.password_hash)) is not None)
     cost = costs.most_common(1)[0][0] if costs else _DEFAULT_COST

@@ -138,7 +138,7 @@ class Listener(ABC, Generic[ConnectionT]):
             for server in self._servers:
                 await server.start_serving()
         except OSError as error:
-            raise self._refused(error) from error
+            raise self._listen_error(error) from error
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
 
     @abstractmethod
@@ -168,9 +168,9 @@ class Listener(ABC, Generic[ConnectionT]):
                     servers.append(await loop.create_server(factory, sock=one, backlog=_BACKLOG, start_serving=False))
             return servers
         except OSError as error:
-            raise self._refused(error) from error
+            raise self._listen_error(error) from error
 
-    def _refused(self, error: OSError) -> ListenError:
+    def _listen_error(self, error: OSError) -> ListenError:
         """Return the error with the kernel's text, because asyncio's text repeats the address."""
         if is_taken(error):
             reason = taken()
