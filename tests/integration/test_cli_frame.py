@@ -16,6 +16,23 @@ def test_version_and_help_come_on_standard_output() -> None:
     assert "Commands:" in ophion("--help").succeeded().out
 
 
+def test_the_process_ends_after_its_threads_and_exit_functions() -> None:
+    code = (
+        "import atexit, threading, ophion.cli.main as cli\n"
+        "from ophion.__main__ import program\n"
+        "def run():\n"
+        "    threading.Thread(target=lambda: (ends.wait(), print('thread'))).start()\n"
+        "    threading.Timer(0.1, ends.set).start()\n"
+        "    atexit.register(print, 'exit function')\n"
+        "    print('command')\n"
+        "    return 7\n"
+        "ends, cli.main = threading.Event(), run\n"
+        "program()"
+    )
+    done = subprocess.run([OPHION[0], "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "command\nthread\nexit function\n", "")
+
+
 def test_a_mistake_goes_to_standard_error_with_the_usage() -> None:
     done = ophion("--data-pth=x", "blocks", "export").failed("did you mean --data-path?", "Usage: ophion blocks export")
     assert done.out == ""

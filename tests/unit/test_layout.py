@@ -29,7 +29,7 @@ ELSEWHERE = {
     "sdk/receipt.py": "tests/unit/sdk/test_chain.py",
     "sdk/rpc_dispatch.py": "tests/unit/sdk/test_chain.py",
     "sdk/rpc_objects.py": "tests/unit/sdk/test_html.py",
-    "__main__.py": "one line; every integration test goes through the same entry point",
+    "__main__.py": "tests/integration/test_cli_frame.py",
     "version.py": "tests/integration/test_cli_frame.py",
     "peers/open_connections.py": "tests/unit/peers/test_service.py",
     "peers/connection/channel.py": "tests/unit/peers/connection/test_connection.py",

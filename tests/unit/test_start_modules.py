@@ -62,7 +62,12 @@ def test_export(tmp_path: Path) -> None:
     chain.close()
     target = f"--to={tmp_path / 'tables'}"
     modules = imported(COMMAND, "export", "parquet", f"--data-path={tmp_path / 'data'}", "--network=dev", target)
-    check(modules, 60, {"asyncio", "_ssl", "pyarrow", "ast", "ophion.node.config", "ophion.peers", "ophion.chain."})
+    check(
+        modules,
+        61,
+        {"asyncio", "_ssl", "pyarrow", "ast", "logging", "concurrent", "json", "queue", "ophion.node.config"}
+        | {"ophion.peers", "ophion.chain."},
+    )
     assert "ophion.data.export" in modules
 
 

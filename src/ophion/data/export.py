@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import IO, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -17,6 +16,7 @@ from ophion.data.parquet import ParquetFile, write_parquet
 from ophion.data.read_ahead import read_ahead
 from ophion.data.selection import Format, Rows, columns_of
 from ophion.data.table_reader import TableRead, TableReader
+from ophion.data.task_threads import TaskThreads
 from ophion.data.writers import WRITERS, FileFormat
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock, SystemClock
@@ -173,7 +173,7 @@ class Export:
         """Export the blocks of the part files again into one file, add this file to the manifest, then delete the
         parts.
         """
-        with ThreadPoolExecutor(self._plan.workers, "export-scan") as scans:
+        with TaskThreads(self._plan.workers, "export-scan") as scans:
             (whole,) = self._write(_Job((dataset,), parts[0].first, parts[-1].last), scans)
         entry.files = [file for file in entry.files if file not in parts]
         entry.files.append(whole)
@@ -217,14 +217,14 @@ class Export:
         total = sum(job.last - job.first + 1 for job in jobs for _ in job.datasets)
         done = 0
         with (
-            ThreadPoolExecutor(self._plan.workers, "export-scan") as scans,
-            ThreadPoolExecutor(self._plan.workers, "export-write") as files,
+            TaskThreads(self._plan.workers, "export-scan") as scans,
+            TaskThreads(self._plan.workers, "export-write") as files,
         ):
-            running = {files.submit(self._write, job, scans): job for job in jobs}
+            running = {files.submit(lambda job=job: self._write(job, scans)): job for job in jobs}  # type: ignore[misc]
             try:
-                for future in as_completed(running):
-                    job = running[future]
-                    for dataset, file in zip(job.datasets, future.result(), strict=True):
+                for task in files.completed(running):
+                    job = running[task]
+                    for dataset, file in zip(job.datasets, task.result(), strict=True):
                         self._manifest.datasets[dataset.name].files.append(file)
                         result.files += 1
                         result.rows += file.rows
@@ -236,8 +236,8 @@ class Export:
             except BaseException:
                 self._is_stopped.set()
                 self._reader.stop()
-                for future in running:
-                    future.cancel()
+                for task in running:
+                    task.cancel()
                 raise
 
     def _save_sometimes(self) -> None:
@@ -250,7 +250,7 @@ class Export:
         is_parquet = self._plan.file_format is FileFormat.PARQUET
         return self._reader.table_read(dataset) if is_parquet else None
 
-    def _write(self, job: _Job, scans: ThreadPoolExecutor) -> list[FileEntry]:
+    def _write(self, job: _Job, scans: TaskThreads) -> list[FileEntry]:
         """Write the files of a job. After an error, no file of the job is left."""
         last = self._reader.block(job.last)
         if last is None:
@@ -278,7 +278,7 @@ class Export:
             for path, count, one in zip(paths, rows, written, strict=True)
         ]
 
-    def _fill(self, job: _Job, files: Sequence[IO[bytes]], scans: ThreadPoolExecutor) -> list[int]:
+    def _fill(self, job: _Job, files: Sequence[IO[bytes]], scans: TaskThreads) -> list[int]:
         """Write all rows of a job to its files and return their number."""
         plan = self._plan
         tables = [(dataset, plan.columns(dataset)) for dataset in job.datasets]
@@ -299,7 +299,7 @@ class Export:
         )
         return [WRITERS[plan.file_format](file, arrow_schema(dataset, columns, plan.hex), columns, batches)]
 
-    def _scanned(self, job: _Job, scans: ThreadPoolExecutor, reads: Callable[[int, int], Iterator[T]]) -> Iterator[T]:
+    def _scanned(self, job: _Job, scans: TaskThreads, reads: Callable[[int, int], Iterator[T]]) -> Iterator[T]:
         """Read ranges ahead in other threads; yield their tables or batches in order."""
 
         def read(first: int, last: int) -> Iterator[T]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Final, Generic, TypeVar
+
+from ophion.data.task_threads import Task, TaskThreads
 
 T = TypeVar("T")
 
@@ -72,22 +73,22 @@ def read_ahead(
     ranges: Sequence[BlockRange],
     read: Callable[[int, int], Iterable[T]],
     workers: int,
-    pool: Executor | None = None,
+    pool: TaskThreads | None = None,
 ) -> Iterator[T]:
     """Yield the items of each range. At most `workers` + 1 ranges are held, with `MAX_WAITING` items each, so memory is
     bounded.
 
-    Closing the iterator stops the reads. `pool` may be shared: it must start tasks in the order of submission.
+    Closing the iterator stops the reads. `pool` may be shared.
     """
     if pool is None:
         if len(ranges) < 2 or workers < 2:
             for first, last in ranges:
                 yield from read(first, last)
             return
-        with ThreadPoolExecutor(workers, "read-ahead") as own:
+        with TaskThreads(workers, "read-ahead") as own:
             yield from read_ahead(ranges, read, workers, own)
         return
-    ahead: deque[tuple[_RangeItems[T], Future[None]]] = deque()
+    ahead: deque[tuple[_RangeItems[T], Task[None]]] = deque()
     left = iter(ranges)
     try:
         while True:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ophion.errors import KeyFileError, StorageError
 from ophion.native.crypto import PrivateKey
@@ -292,8 +293,8 @@ def _check_layout(database: Path, write: bool) -> None:
 
 def _version(content: bytes, metadata: Path) -> int:
     try:
-        version = json.loads(content)["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        version = msgspec.json.decode(content)["version"]
+    except (msgspec.DecodeError, ValueError, KeyError, TypeError, RecursionError):
         version = None
     if not isinstance(version, int) or isinstance(version, bool):
         raise StorageError(f'{metadata} is damaged: expected {{"version":{LAYOUT_VERSION}}}')
@@ -322,7 +323,7 @@ def mark_layout(database: Path) -> None:
 def _mark(metadata: Path) -> None:
     temporary = metadata.with_suffix(".new")
     with temporary.open("w") as file:
-        file.write(json.dumps({"version": LAYOUT_VERSION}, separators=(",", ":")))
+        file.write(msgspec.json.encode({"version": LAYOUT_VERSION}).decode())
         file.flush()
         # flush the file, because after a power failure an empty file would make the database unusable
         os.fsync(file.fileno())
