@@ -14,7 +14,7 @@ use ophion_storage::trie::{Account, EMPTY_ROOT, Trie};
 use crate::contract_addresses::contract_address;
 use crate::flexible_groups;
 use crate::transaction::{self, Decoded, RESTRICTED, Recipients};
-use crate::transaction_execution::{Ended, Machine, private_nonce};
+use crate::transaction_execution::{ExecutionOutcome, Machine, private_nonce};
 
 /// A payload that the enclave opened, with the position of its marker transaction on the chain.
 pub struct Payload {
@@ -162,9 +162,9 @@ impl Batch {
         }
         let created = fields.to.is_none().then(|| contract_address(&sender, fields.nonce, &payload.group));
         let before = payload.version.is_some().then(|| live.trie.clone());
-        let mut ended = machine.run(&mut live.trie, fields, sender, created, founds)?;
+        let mut outcome = machine.run(&mut live.trie, fields, sender, created, founds)?;
         if let Some(before) = before
-            && ended.is_success
+            && outcome.is_success
             && fields.to == Some(flexible_groups::PROXY)
         {
             let view = machine.view();
@@ -174,10 +174,10 @@ impl Batch {
                 .is_some_and(|found| flexible_groups::covers(&found, payload.members.as_deref().unwrap_or_default()))
             {
                 live.trie = before;
-                ended = Ended::failed(flexible_groups::LEFT_OUT.into());
+                outcome = ExecutionOutcome::failed(flexible_groups::LEFT_OUT.into());
             }
         }
-        if ended.is_success {
+        if outcome.is_success {
             live.root = live.trie.hash();
         } else if rules.always_increments {
             let view = machine.view();
@@ -188,17 +188,17 @@ impl Batch {
             })?;
             live.root = live.trie.hash();
         }
-        if !ended.codes.is_empty() {
-            self.keep_codes(&ended.codes);
+        if !outcome.codes.is_empty() {
+            self.keep_codes(&outcome.codes);
         }
-        let status = if ended.is_success { PrivateStatus::Succeeded } else { PrivateStatus::Failed };
+        let status = if outcome.is_success { PrivateStatus::Succeeded } else { PrivateStatus::Failed };
         Ok(PrivateReceipt {
             status,
             created,
-            output: ended.output,
-            revert_data: ended.revert_data,
-            logs: ended.logs,
-            ..described(payload, decoded, ended.reason)
+            output: outcome.output,
+            revert_data: outcome.revert_data,
+            logs: outcome.logs,
+            ..described(payload, decoded, outcome.reason)
         })
     }
 

@@ -21,7 +21,7 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use crate::contract_addresses::contract_address;
 use crate::flexible_groups;
 use crate::transaction::Unsigned;
-use crate::transaction_execution::{Placing, private_cfg, private_db, private_tx_env};
+use crate::transaction_execution::{CreationAddress, private_cfg, private_db, private_tx_env};
 
 /// Return the trace entries of a private transaction, run on the state of its group before the transaction. With
 /// `founds`, the transaction creates a flexible group.
@@ -47,7 +47,8 @@ pub fn trace_flat(
         }
         let address = fields.to.is_none().then(|| contract_address(&sender, fields.nonce, &group));
         let inner = FlatList::tracer(sink, &mut selection, &mut is_first);
-        let mut evm = start(&env, db, private_cfg(&env), Placed { placing: Placing { address }, inner });
+        let mut evm =
+            start(&env, db, private_cfg(&env), WithCreationAddress { creation: CreationAddress { address }, inner });
         trace_one(&mut evm, private_tx_env(&fields, sender), Some(place))?;
         raw(&mut evm.inspector.0.inner.sink().out, "]");
         Ok(())
@@ -55,12 +56,12 @@ pub fn trace_flat(
 }
 
 /// Wraps a tracer, and computes the addresses of contracts as the group does.
-struct Placed<T> {
-    placing: Placing,
+struct WithCreationAddress<T> {
+    creation: CreationAddress,
     inner: T,
 }
 
-impl<T: Tracer> Inspector<EvmContext> for Placed<T> {
+impl<T: Tracer> Inspector<EvmContext> for WithCreationAddress<T> {
     fn initialize_interp(&mut self, interpreter: &mut Interpreter, context: &mut EvmContext) {
         self.inner.initialize_interp(interpreter, context);
     }
@@ -86,7 +87,7 @@ impl<T: Tracer> Inspector<EvmContext> for Placed<T> {
     }
 
     fn create(&mut self, context: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
-        self.placing.create(context, inputs);
+        self.creation.create(context, inputs);
         self.inner.create(context, inputs)
     }
 
@@ -95,7 +96,7 @@ impl<T: Tracer> Inspector<EvmContext> for Placed<T> {
     }
 }
 
-impl<T: Tracer> Tracer for Placed<T> {
+impl<T: Tracer> Tracer for WithCreationAddress<T> {
     fn sink(&mut self) -> &mut Sink {
         self.inner.sink()
     }

@@ -31,11 +31,11 @@ pub const MAX_PRIVATE_GAS: u64 = 1_000_000_000;
 /// Computes the address of a contract that a private transaction creates. Contracts that other contracts create use the
 /// standard rule.
 #[derive(Default)]
-pub struct Placing {
+pub struct CreationAddress {
     pub address: Option<Address>,
 }
 
-impl Inspector<EvmContext> for Placing {
+impl Inspector<EvmContext> for CreationAddress {
     fn create(&mut self, _: &mut EvmContext, inputs: &mut CreateInputs) -> Option<CreateOutcome> {
         if let Some(address) = self.address.take() {
             inputs.set_scheme(CreateScheme::Custom { address });
@@ -45,7 +45,7 @@ impl Inspector<EvmContext> for Placing {
 }
 
 /// Result of executing a private transaction.
-pub struct Ended {
+pub struct ExecutionOutcome {
     pub is_success: bool,
     pub output: Bytes,
     pub revert_data: Bytes,
@@ -54,17 +54,17 @@ pub struct Ended {
     pub codes: Vec<(B256, Bytecode)>,
 }
 
-impl Ended {
+impl ExecutionOutcome {
     pub fn failed(reason: String) -> Self {
         let (output, revert_data) = (Bytes::new(), Bytes::new());
-        Ended { is_success: false, output, revert_data, reason, logs: Vec::new(), codes: Vec::new() }
+        ExecutionOutcome { is_success: false, output, revert_data, reason, logs: Vec::new(), codes: Vec::new() }
     }
 }
 
 /// An EVM for the private transactions of one block.
 pub struct Machine<'a> {
     env: &'a BlockEnv,
-    evm: Evm<Placing>,
+    evm: Evm<CreationAddress>,
 }
 
 /// Return the EVM configuration of a block, without checks that do not apply to private transactions.
@@ -113,7 +113,7 @@ pub fn private_nonce(view: &View, account: &Address) -> Result<u64> {
 impl<'a> Machine<'a> {
     pub fn new(view: View, env: &'a BlockEnv) -> Self {
         let db = ExecDb::new(view, env.ancestors());
-        Machine { env, evm: evm_builder::build(env, db, private_cfg(env), Placing::default()) }
+        Machine { env, evm: evm_builder::build(env, db, private_cfg(env), CreationAddress::default()) }
     }
 
     /// Return the current state of the group, and drop the previous transaction's database with its changes.
@@ -130,7 +130,7 @@ impl<'a> Machine<'a> {
         sender: Address,
         created: Option<Address>,
         founds: bool,
-    ) -> Result<Ended> {
+    ) -> Result<ExecutionOutcome> {
         let place = std::mem::replace(evm_builder::db(&mut self.evm), ophion_execution::call::eth_call::no_database());
         *evm_builder::db(&mut self.evm) = private_db(place.view, self.env, &sender)?;
         if founds {
@@ -146,26 +146,29 @@ impl<'a> Machine<'a> {
         let ended = match result {
             Ok(result) => result,
             Err(EVMError::Database(cause)) => return Err(cause),
-            Err(EVMError::Transaction(cause)) => return Ok(Ended::failed(refusal_text(&cause))),
-            Err(cause) => return Ok(Ended::failed(format!("{cause}"))),
+            Err(EVMError::Transaction(cause)) => return Ok(ExecutionOutcome::failed(refusal_text(&cause))),
+            Err(cause) => return Ok(ExecutionOutcome::failed(format!("{cause}"))),
         };
         let (output, logs) = match ended {
             ExecutionResult::Success { output, logs, .. } => (output.into_data(), logs),
             ExecutionResult::Revert { output, .. } => {
-                return Ok(Ended { revert_data: output, ..Ended::failed("execution reverted".into()) });
+                return Ok(ExecutionOutcome {
+                    revert_data: output,
+                    ..ExecutionOutcome::failed("execution reverted".into())
+                });
             }
-            halted => return Ok(Ended::failed(ophion_execution::call::outcome::summary(halted).2)),
+            halted => return Ok(ExecutionOutcome::failed(ophion_execution::call::outcome::summary(halted).2)),
         };
         let db = evm_builder::db(&mut self.evm);
         let own =
             if founds { &[sender, flexible_groups::PROXY, flexible_groups::MANAGEMENT][..] } else { &[sender][..] };
         if let Some(address) = public_change(&db.view, &mut changes, own)? {
-            return Ok(Ended::failed(format!("public state cannot be changed: {address}")));
+            return Ok(ExecutionOutcome::failed(format!("public state cannot be changed: {address}")));
         }
         db.commit(changes);
         db.update_trie(trie)?;
         let codes = db.new_codes().map(|(hash, code)| (*hash, code.clone())).collect();
-        Ok(Ended { is_success: true, output, revert_data: Bytes::new(), reason: String::new(), logs, codes })
+        Ok(ExecutionOutcome { is_success: true, output, revert_data: Bytes::new(), reason: String::new(), logs, codes })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::evm::block_environment::Fork;
 
 /// The transaction fields that the rules check. Fees have 256 bits here, as in the public tests; a decoded envelope has
 /// only 128.
-pub struct Facts<'a> {
+pub struct CheckedFields<'a> {
     pub tx_type: u8,
     /// Chain id of the transaction; None for legacy transactions without replay protection (EIP-155).
     pub chain_id: Option<u64>,
@@ -35,10 +35,10 @@ pub struct Facts<'a> {
     pub s: U256,
 }
 
-impl<'a> From<&'a Envelope> for Facts<'a> {
+impl<'a> From<&'a Envelope> for CheckedFields<'a> {
     fn from(tx: &'a Envelope) -> Self {
         let access_list = tx.access_list();
-        Facts {
+        CheckedFields {
             tx_type: tx.tx_type() as u8,
             chain_id: tx.chain_id(),
             nonce: tx.nonce(),
@@ -57,19 +57,19 @@ impl<'a> From<&'a Envelope> for Facts<'a> {
 }
 
 /// Return the minimum gas limit: intrinsic gas and, from Prague on, at least the calldata floor of EIP-7623.
-pub fn intrinsic_gas(tx: &Facts<'_>, fork: Fork) -> u64 {
+pub fn intrinsic_gas(tx: &CheckedFields<'_>, fork: Fork) -> u64 {
     let gas = initial_gas(tx, fork);
     gas.initial_total_gas().max(gas.floor_gas())
 }
 
 /// Return a transaction's intrinsic gas and its calldata floor gas (EIP-7623).
-pub fn initial_gas(tx: &Facts<'_>, fork: Fork) -> InitialAndFloorGas {
+pub fn initial_gas(tx: &CheckedFields<'_>, fork: Fork) -> InitialAndFloorGas {
     let (accounts, keys) = (tx.listed_accounts, tx.listed_keys);
     GasParams::new_spec(fork.spec).initial_tx_gas(tx.input, tx.is_create, accounts, keys, tx.authorizations, None)
 }
 
 /// Check all stateless rules of a transaction. The error names the first broken rule.
-pub fn check(tx: &Facts<'_>, fork: Fork, chain_id: u64) -> Result<(), String> {
+pub fn check(tx: &CheckedFields<'_>, fork: Fork, chain_id: u64) -> Result<(), String> {
     check_type(tx, fork)?;
     check_signature(tx, fork, chain_id)?;
     if tx.nonce == u64::MAX {
@@ -89,7 +89,7 @@ pub fn check(tx: &Facts<'_>, fork: Fork, chain_id: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn check_type(tx: &Facts<'_>, fork: Fork) -> Result<(), String> {
+fn check_type(tx: &CheckedFields<'_>, fork: Fork) -> Result<(), String> {
     let since = match tx.tx_type {
         0 => SpecId::FRONTIER,
         1 => SpecId::BERLIN,
@@ -116,7 +116,7 @@ fn check_type(tx: &Facts<'_>, fork: Fork) -> Result<(), String> {
     Ok(())
 }
 
-fn check_signature(tx: &Facts<'_>, fork: Fork, chain_id: u64) -> Result<(), String> {
+fn check_signature(tx: &CheckedFields<'_>, fork: Fork, chain_id: u64) -> Result<(), String> {
     if tx.tx_type == 0 && tx.chain_id.is_some() && !fork.has(SpecId::SPURIOUS_DRAGON) {
         return Err("replay protection does not exist yet".into());
     }
@@ -129,7 +129,7 @@ fn check_signature(tx: &Facts<'_>, fork: Fork, chain_id: u64) -> Result<(), Stri
     Ok(())
 }
 
-fn check_fees(tx: &Facts<'_>) -> Result<(), String> {
+fn check_fees(tx: &CheckedFields<'_>) -> Result<(), String> {
     if tx.max_priority_fee > tx.max_fee {
         return Err("the priority fee is above the whole fee".into());
     }
@@ -147,8 +147,8 @@ mod tests {
         Fork::parse(name).unwrap()
     }
 
-    fn transfer() -> Facts<'static> {
-        Facts {
+    fn transfer() -> CheckedFields<'static> {
+        CheckedFields {
             tx_type: 0,
             chain_id: None,
             nonce: 0,
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn intrinsic_gas_follows_the_forks() {
         let input = [&[0u8; 10][..], &[1u8; 30][..]].concat();
-        let call = Facts { input: &input, ..transfer() };
-        let create = Facts { is_create: true, input: &input, ..transfer() };
-        let listed = Facts { tx_type: 1, listed_accounts: 2, listed_keys: 3, ..transfer() };
-        let delegating = Facts { tx_type: 4, authorizations: 2, ..transfer() };
+        let call = CheckedFields { input: &input, ..transfer() };
+        let create = CheckedFields { is_create: true, input: &input, ..transfer() };
+        let listed = CheckedFields { tx_type: 1, listed_accounts: 2, listed_keys: 3, ..transfer() };
+        let delegating = CheckedFields { tx_type: 4, authorizations: 2, ..transfer() };
         let cases = [
             (&call, "frontier", 21_000 + 40 + 30 * 68),
             (&call, "petersburg", 21_000 + 40 + 30 * 68),
@@ -185,8 +185,8 @@ mod tests {
             (&listed, "berlin", 21_000 + 2 * 2400 + 3 * 1900),
             (&delegating, "prague", 21_000 + 2 * 25_000),
         ];
-        for (facts, name, expected) in cases {
-            assert_eq!(intrinsic_gas(facts, fork(name)), expected, "{name}");
+        for (checked_fields, name, expected) in cases {
+            assert_eq!(intrinsic_gas(checked_fields, fork(name)), expected, "{name}");
         }
     }
 
@@ -201,26 +201,30 @@ mod tests {
     fn each_rule_is_reported_in_words() {
         let initcode = vec![0u8; MAX_INITCODE_SIZE + 1];
         let cases = [
-            (Facts { tx_type: 1, ..transfer() }, "istanbul", "does not exist yet"),
-            (Facts { tx_type: 5, ..transfer() }, "osaka", "not known"),
-            (Facts { tx_type: 3, is_create: true, ..transfer() }, "cancun", "cannot create"),
-            (Facts { tx_type: 3, ..transfer() }, "cancun", "no blobs"),
-            (Facts { tx_type: 3, blob_hashes: &[B256::ZERO], ..transfer() }, "cancun", "unknown version"),
-            (Facts { tx_type: 4, ..transfer() }, "prague", "no authorizations"),
-            (Facts { chain_id: Some(1), ..transfer() }, "homestead", "replay protection"),
-            (Facts { chain_id: Some(2), ..transfer() }, "byzantium", "chain 2"),
-            (Facts { s: SECP256K1N_HALF + U256::ONE, ..transfer() }, "homestead", "half the curve"),
-            (Facts { nonce: u64::MAX, ..transfer() }, "frontier", "nonce"),
-            (Facts { max_priority_fee: U256::from(2), ..transfer() }, "london", "priority fee"),
-            (Facts { max_fee: U256::MAX, ..transfer() }, "london", "256 bits"),
-            (Facts { gas_limit: 20_999, ..transfer() }, "london", "intrinsic gas 21000"),
-            (Facts { gas_limit: 1 << 25, ..transfer() }, "osaka", "cap"),
-            (Facts { gas_limit: 1 << 24, is_create: true, input: &initcode, ..transfer() }, "shanghai", "init code"),
+            (CheckedFields { tx_type: 1, ..transfer() }, "istanbul", "does not exist yet"),
+            (CheckedFields { tx_type: 5, ..transfer() }, "osaka", "not known"),
+            (CheckedFields { tx_type: 3, is_create: true, ..transfer() }, "cancun", "cannot create"),
+            (CheckedFields { tx_type: 3, ..transfer() }, "cancun", "no blobs"),
+            (CheckedFields { tx_type: 3, blob_hashes: &[B256::ZERO], ..transfer() }, "cancun", "unknown version"),
+            (CheckedFields { tx_type: 4, ..transfer() }, "prague", "no authorizations"),
+            (CheckedFields { chain_id: Some(1), ..transfer() }, "homestead", "replay protection"),
+            (CheckedFields { chain_id: Some(2), ..transfer() }, "byzantium", "chain 2"),
+            (CheckedFields { s: SECP256K1N_HALF + U256::ONE, ..transfer() }, "homestead", "half the curve"),
+            (CheckedFields { nonce: u64::MAX, ..transfer() }, "frontier", "nonce"),
+            (CheckedFields { max_priority_fee: U256::from(2), ..transfer() }, "london", "priority fee"),
+            (CheckedFields { max_fee: U256::MAX, ..transfer() }, "london", "256 bits"),
+            (CheckedFields { gas_limit: 20_999, ..transfer() }, "london", "intrinsic gas 21000"),
+            (CheckedFields { gas_limit: 1 << 25, ..transfer() }, "osaka", "cap"),
+            (
+                CheckedFields { gas_limit: 1 << 24, is_create: true, input: &initcode, ..transfer() },
+                "shanghai",
+                "init code",
+            ),
         ];
-        for (facts, name, expected) in cases {
-            let broken = check(&facts, fork(name), 1).expect_err(expected);
+        for (checked_fields, name, expected) in cases {
+            let broken = check(&checked_fields, fork(name), 1).expect_err(expected);
             assert!(broken.contains(expected), "{broken}");
         }
-        assert_eq!(check(&Facts { s: SECP256K1N_HALF + U256::ONE, ..transfer() }, fork("frontier"), 1), Ok(()));
+        assert_eq!(check(&CheckedFields { s: SECP256K1N_HALF + U256::ONE, ..transfer() }, fork("frontier"), 1), Ok(()));
     }
 }

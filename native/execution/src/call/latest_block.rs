@@ -25,7 +25,7 @@ const MAX_READS: usize = 4096;
 const MAX_DECLINED: usize = 4096;
 
 /// Environment and gas limits of calls at a block.
-pub struct Terms {
+pub struct CallSettings {
     pub env: BlockEnv,
     /// Default gas limit of calls without a gas limit.
     pub gas: u64,
@@ -42,7 +42,7 @@ pub struct Latest {
     /// account. Meanwhile LMDB cannot reuse the pages of this snapshot. The next block releases it.
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
-    pub terms: Option<Terms>,
+    pub settings: Option<CallSettings>,
     /// The last call that the fast path passed to the slow path. If the next request is the same call, the fast path
     /// does not try it. Large calls are not stored.
     declined: Option<TxEnv>,
@@ -50,7 +50,7 @@ pub struct Latest {
 
 impl Latest {
     pub fn new(number: u64, state: StateData) -> Self {
-        Latest { number, state, db: None, terms: None, declined: None }
+        Latest { number, state, db: None, settings: None, declined: None }
     }
 
     pub fn balance(&mut self, out: &mut Vec<u8>, address: &str) -> Option<()> {
@@ -67,18 +67,18 @@ impl Latest {
 
     /// Run a call and return its output; None if the slow path must answer.
     pub fn call(&mut self, plain: PlainCall) -> Option<Bytes> {
-        let terms = self.terms.as_ref()?;
-        let tx = plain.finish(terms.gas, terms.max_gas)?;
+        let settings = self.settings.as_ref()?;
+        let tx = plain.finish(settings.gas, settings.max_gas)?;
         let to = *tx.kind.to()?;
-        let is_light = terms.costs.is_light(&to, &tx.data);
+        let is_light = settings.costs.is_light(&to, &tx.data);
         let is_declined = self.declined.take().is_some_and(|declined| declined == tx);
-        if is_declined || !(is_light || terms.costs.may_try(&to, &tx.data)) {
+        if is_declined || !(is_light || settings.costs.may_try(&to, &tx.data)) {
             return None;
         }
         let mut db = self.db.take().map_or_else(|| opened(&self.state), Some)?;
-        db.ancestors = terms.env.ancestors();
+        db.ancestors = settings.env.ancestors();
         let began = Instant::now();
-        let (db, returned) = eth_call::returned(db, &terms.env, tx.clone(), deadline::after(terms.limit_s));
+        let (db, returned) = eth_call::returned(db, &settings.env, tx.clone(), deadline::after(settings.limit_s));
         let returned = returned.ok().flatten();
         if db.has_read_console() {
             // the call has used `console.log`: let the slow path run it again, because only the slow path reports the
@@ -87,10 +87,10 @@ impl Latest {
         }
         if returned.is_some() {
             if !is_light {
-                terms.costs.note(&to, &tx.data, false);
+                settings.costs.note(&to, &tx.data, false);
             }
         } else {
-            terms.costs.wasted(&to, &tx.data, began.elapsed().as_secs_f64());
+            settings.costs.wasted(&to, &tx.data, began.elapsed().as_secs_f64());
             self.declined = (tx.data.len() <= MAX_DECLINED).then_some(tx);
         }
         self.keep(db);

@@ -14,7 +14,7 @@ use ophion_primitives::keys::recover_signer;
 use serde_json::{Map, Value};
 
 use super::verdict::{Verdict, fork_named};
-use crate::block::transaction_rules::{Facts, check, initial_gas};
+use crate::block::transaction_rules::{CheckedFields, check, initial_gas};
 use crate::evm::block_environment::Fork;
 
 /// Chain id that the tests are signed for.
@@ -200,8 +200,8 @@ impl WideTx {
         keccak256(out)
     }
 
-    fn facts(&self) -> Facts<'_> {
-        Facts {
+    fn checked_fields(&self) -> CheckedFields<'_> {
+        CheckedFields {
             tx_type: self.tx_type,
             chain_id: self.chain_id,
             nonce: self.nonce,
@@ -219,13 +219,13 @@ impl WideTx {
     }
 
     fn validate(&self, fork: Fork) -> Checked<Valid> {
-        let facts = self.facts();
-        check(&facts, fork, CHAIN_ID)?;
+        let checked_fields = self.checked_fields();
+        check(&checked_fields, fork, CHAIN_ID)?;
         let mut r_s = [0u8; 64];
         r_s[..32].copy_from_slice(&self.r.to_be_bytes::<32>());
         r_s[32..].copy_from_slice(&self.s.to_be_bytes::<32>());
         let sender = recover_signer(&self.signing_hash, &r_s, self.parity).map_err(|cause| cause.to_string())?;
-        Ok(Valid { sender, gas: initial_gas(&facts, fork).initial_total_gas() })
+        Ok(Valid { sender, gas: initial_gas(&checked_fields, fork).initial_total_gas() })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ophion_execution::call::call_cost_cache;
 use ophion_execution::call::fast_call::PlainCall;
-use ophion_execution::call::latest_block::{Latest, Terms};
+use ophion_execution::call::latest_block::{CallSettings, Latest};
 use ophion_messages::plain_request::Param;
 use ophion_primitives::json;
 use pyo3::exceptions::PyValueError;
@@ -86,7 +86,7 @@ impl LatestBlock {
 
     #[getter]
     fn has_terms(&self) -> bool {
-        self.latest().terms.is_some()
+        self.latest().settings.is_some()
     }
 
     #[pyo3(signature = (env, gas, max_gas, limit_s, costs, /))]
@@ -99,7 +99,7 @@ impl LatestBlock {
         costs: &Bound<'_, CallCostCache>,
     ) {
         let (env, costs) = (env.get().env.clone(), costs.get().calls.clone());
-        self.latest().terms = Some(Terms { env, gas, max_gas, limit_s, costs });
+        self.latest().settings = Some(CallSettings { env, gas, max_gas, limit_s, costs });
     }
 
     #[pyo3(signature = (call, /))]

@@ -163,7 +163,7 @@ pub fn restore(bytes: &[u8]) -> Result<Vec<ReceiptData>> {
 }
 
 /// One receipt of a block, with the cumulative gas and the number of logs of the receipts before it.
-pub struct Placed {
+pub struct ReceiptInBlock {
     pub receipt: ReceiptData,
     pub gas_before: u64,
     pub logs_before: u64,
@@ -171,7 +171,7 @@ pub struct Placed {
 
 /// Decode one receipt of a stored record. Returns None if the index is out of range, and an error if the receipt
 /// exceeds `max_bytes`.
-pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option<Placed>> {
+pub fn decode_receipt_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option<ReceiptInBlock>> {
     let mut reader = Reader(bytes);
     let (mut gas_before, mut logs_before) = (0, 0);
     for _ in 0..index {
@@ -190,7 +190,7 @@ pub fn restore_at(bytes: &[u8], index: usize, max_bytes: usize) -> Result<Option
     if reader.0.len() - after.0.len() > max_bytes {
         return Err(Error::Storage(format!("limit: the receipt takes more than {max_bytes} bytes")));
     }
-    Ok(Some(Placed { receipt: read(&mut reader)?, gas_before, logs_before }))
+    Ok(Some(ReceiptInBlock { receipt: read(&mut reader)?, gas_before, logs_before }))
 }
 
 /// A receipt of a record without its logs.
@@ -321,16 +321,16 @@ mod tests {
         let restored = restore(&record).unwrap();
         let (mut gas, mut logs) = (0, 0);
         for (index, one) in restored.iter().enumerate() {
-            let found = restore_at(&record, index, usize::MAX).unwrap().unwrap();
+            let found = decode_receipt_at(&record, index, usize::MAX).unwrap().unwrap();
             assert_eq!((found.gas_before, found.logs_before), (gas, logs));
             assert_eq!(store(&[found.receipt]), store(std::slice::from_ref(one)));
             assert_eq!(store(std::slice::from_ref(one)), store(&all[index..=index]));
             gas = one.cumulative_gas;
             logs += one.logs.len() as u64;
         }
-        assert!(restore_at(&record, 40, usize::MAX).unwrap().is_none());
-        assert!(restore_at(&record, 1000, usize::MAX).unwrap().is_none());
-        assert!(restore_at(&[], 0, usize::MAX).unwrap().is_none());
+        assert!(decode_receipt_at(&record, 40, usize::MAX).unwrap().is_none());
+        assert!(decode_receipt_at(&record, 1000, usize::MAX).unwrap().is_none());
+        assert!(decode_receipt_at(&[], 0, usize::MAX).unwrap().is_none());
     }
 
     #[test]
@@ -373,11 +373,11 @@ mod tests {
     fn a_receipt_that_is_too_long_or_cut_off_is_refused() {
         let record = store(&[receipt(3), receipt(4)]);
         let length = store(&[receipt(4)]).len();
-        assert!(restore_at(&record, 1, length).unwrap().is_some());
-        let refused = restore_at(&record, 1, length - 1).err().expect("it is too long");
+        assert!(decode_receipt_at(&record, 1, length).unwrap().is_some());
+        let refused = decode_receipt_at(&record, 1, length - 1).err().expect("it is too long");
         assert!(refused.to_string().starts_with("limit: "), "{refused}");
         for cut in 0..record.len() {
-            assert!(!matches!(restore_at(&record[..cut], 1, usize::MAX), Ok(Some(_))));
+            assert!(!matches!(decode_receipt_at(&record[..cut], 1, usize::MAX), Ok(Some(_))));
         }
     }
 }

@@ -17,7 +17,7 @@ use super::log_index::{self, folds};
 use super::node_cache::NodeCache;
 use super::node_writer::NodeWriter;
 use super::opening;
-use super::records::{HEADER_AT, decode_header, number, read_body, read_header, read_receipts, store_known};
+use super::records::{HEADER_AT, append_body_prefix, decode_header, number, read_body, read_header, read_receipts};
 use super::state_roots::{note_root, root_id};
 use super::tables::{RowTables, Tables, meta};
 use super::tx_index;
@@ -75,7 +75,7 @@ impl Database {
     pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Arc<Self>> {
         let (env, tables, row_tables) = opening::open(path, create, read_only, durable)?;
         let txn = env.read_txn()?;
-        let tx_index_buffer = TxIndexBuffer::find(&tables, &txn)?;
+        let tx_index_buffer = TxIndexBuffer::rebuild(&tables, &txn)?;
         drop(txn);
         Ok(Arc::new(Database {
             tables,
@@ -344,7 +344,7 @@ impl Database {
 
         let known = block.body.known()?;
         let mut record = Vec::new();
-        store_known(known, &mut record);
+        append_body_prefix(known, &mut record);
         record.extend_from_slice(&block.body.encode());
         tables.bodies.put(txn, block.hash.as_slice(), &record)?;
         tables.receipts.put(txn, block.hash.as_slice(), &receipts::store(&effects.receipts))

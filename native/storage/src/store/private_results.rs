@@ -223,7 +223,7 @@ impl Database {
             let value = [marker.block.as_slice(), marker.hash.as_slice()].concat();
             tables.private_markers.put(txn, &key, &value)?;
         }
-        self.note_those_just_come(txn, writes)?;
+        self.note_late_arrivals(txn, writes)?;
         for key in &writes.settled {
             tables.private_late.delete(txn, key.as_slice())?;
         }
@@ -236,7 +236,7 @@ impl Database {
 
     /// Record payloads as late if they arrived between the processor's lookup and this write. Otherwise these payloads
     /// would never run.
-    fn note_those_just_come(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
+    fn note_late_arrivals(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
         for marker in writes.markers.iter().filter(|marker| !run.contains(&(&marker.block, &marker.hash))) {
             if self.has_payload(txn, &marker.payload_key)? {

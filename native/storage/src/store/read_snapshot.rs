@@ -15,7 +15,7 @@ use super::state_roots::root_id;
 use super::tables::{Tables, meta};
 use super::tx_index;
 use crate::chain::body::{BodyData, Known, decode_rest};
-use crate::chain::receipts::{self, Placed, ReceiptData};
+use crate::chain::receipts::{self, ReceiptData, ReceiptInBlock};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
 
 /// An open read transaction. It should be short-lived, because LMDB cannot reuse the pages that it sees.
@@ -89,9 +89,9 @@ impl Snapshot {
     }
 
     /// Return one receipt of a block. Fails if the stored record exceeds `max_bytes`.
-    pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<Placed>> {
+    pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<ReceiptInBlock>> {
         let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;
-        Ok(record.map(|record| receipts::restore_at(record, index, max_bytes)).transpose()?.flatten())
+        Ok(record.map(|record| receipts::decode_receipt_at(record, index, max_bytes)).transpose()?.flatten())
     }
 
     /// Return block number and index of a canonical transaction; None if it is unknown.

@@ -173,7 +173,7 @@ pub fn visit_known(record: &[u8], mut see: impl FnMut(usize, &[u8], &[u8])) -> R
 /// Append the prefix of a stored body. The prefix has the count (4 bytes), the hash of each transaction (32 bytes
 /// each), the number of senders, the sender addresses (20 bytes each) and the sender index of each transaction. The
 /// indexes are missing if all transactions have the same sender.
-pub fn store_known(known: &[Known], out: &mut Vec<u8>) {
+pub fn append_body_prefix(known: &[Known], out: &mut Vec<u8>) {
     out.extend_from_slice(&(known.len() as u32 | SENDERS_ONCE).to_be_bytes());
     let mut numbers: AddressMap<u64> = AddressMap::default();
     let (mut senders, mut whose) = (Vec::new(), Vec::with_capacity(known.len()));
@@ -229,7 +229,7 @@ mod tests {
         for (count, senders) in [(0, 1), (1, 1), (7, 1), (300, 2), (900, 700)] {
             let expected = known(count, senders);
             let (mut new, mut old) = (Vec::new(), (count as u32).to_be_bytes().to_vec());
-            store_known(&expected, &mut new);
+            append_body_prefix(&expected, &mut new);
             for one in &expected {
                 old.extend_from_slice(one.sender.as_slice());
                 old.extend_from_slice(one.hash.as_slice());

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::chain::body::Known;
     use crate::store::opening;
-    use crate::store::records::store_known;
+    use crate::store::records::append_body_prefix;
 
     /// Return a hash whose first bytes equal those of the other hashes made here.
     fn alike(last: u8) -> B256 {
@@ -116,7 +116,7 @@ mod tests {
         let blocks = [(1u64, vec![alike(1), B256::ZERO, alike(2)]), (1 << 33, vec![alike(3)])];
         for (block, hashes) in &blocks {
             let (hash, mut body) = (B256::left_padding_from(&block.to_be_bytes()), Vec::new());
-            store_known(&hashes.iter().copied().map(known).collect::<Vec<_>>(), &mut body);
+            append_body_prefix(&hashes.iter().copied().map(known).collect::<Vec<_>>(), &mut body);
             tables.canonical.put(&mut txn, &block.to_be_bytes(), hash.as_slice()).unwrap();
             tables.bodies.put(&mut txn, hash.as_slice(), &body).unwrap();
             for (index, hash) in hashes.iter().enumerate() {

@@ -42,7 +42,7 @@ fn written(part: u64, head: u64) -> Option<u64> {
 impl TxIndexBuffer {
     /// Rebuild the buffered rows of an existing database. Unreadable blocks are skipped; `ophion storage check` reports
     /// them.
-    pub fn find(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self> {
+    pub fn rebuild(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self> {
         let tx_index_buffer = TxIndexBuffer { parts: std::array::from_fn(|_| Mutex::default()) };
         let Some((_, head)) = head(tables, txn)? else { return Ok(tx_index_buffer) };
         let mut rows: [Vec<Row>; PARTS as usize] = std::array::from_fn(|_| Vec::new());

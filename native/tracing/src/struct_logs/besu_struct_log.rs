@@ -19,7 +19,7 @@ use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, In
 use revm::primitives::hardfork::SpecId;
 
 use super::cost::Costs;
-use super::rows::{CalleeGas, Ended, verdict};
+use super::rows::{CalleeGas, StepEnd, verdict};
 use crate::output::opcode_names::besu_mnemonic;
 use crate::output::sink::{Sink, halt};
 use crate::output::text::{digits, word};
@@ -153,7 +153,7 @@ impl<'s> StructTracer<'s> {
         self.shown_memory.write(out, memory.as_chunks().0);
     }
 
-    fn tail(&mut self, account: Address, ended: &Ended) {
+    fn tail(&mut self, account: Address, ended: &StepEnd) {
         let out = &mut self.sink.out;
         decimal(out, ",\"gasCost\":", ended.cost);
         raw(out, ",\"storage\":");
@@ -207,7 +207,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
     }
 
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
-        let ended = Ended::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::IsApart);
+        let ended = StepEnd::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::IsApart);
         let account = interpreter.input.target_address();
         if let Some((slot, value)) = self.write.take()
             && ended.error.is_none()
@@ -229,7 +229,7 @@ impl Inspector<EvmContext> for StructTracer<'_> {
             self.head(0, "STOP", inputs.gas_limit, self.frames.len());
             self.stack(&[]);
             self.memory(&[]);
-            self.tail(inputs.target_address, &Ended::default());
+            self.tail(inputs.target_address, &StepEnd::default());
         }
         self.leave(outcome.result.is_ok());
     }

@@ -18,7 +18,7 @@ use revm::interpreter::interpreter_types::{InputsTr, Jumps, ReturnData, RuntimeF
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
-use super::rows::{CalleeGas, Ended, verdict};
+use super::rows::{CalleeGas, StepEnd, verdict};
 use crate::output::opcode_names::mnemonic;
 use crate::output::sink::{Sink, halt};
 use crate::replay::block::{Ran, Tracer};
@@ -154,7 +154,7 @@ impl<'s> StandardTracer<'s> {
         }
     }
 
-    fn tail(&mut self, account: Address, ended: &Ended) {
+    fn tail(&mut self, account: Address, ended: &StepEnd) {
         let out = &mut self.sink.out;
         decimal(out, ",\"gasCost\":", ended.cost);
         if self.refund > 0 {
@@ -240,7 +240,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
             }
             return;
         }
-        let ended = Ended::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::Counts);
+        let ended = StepEnd::of(interpreter, self.opcode, self.gas_before, self.whole_cost, CalleeGas::Counts);
         self.tail(interpreter.input.target_address(), &ended);
     }
 
@@ -255,7 +255,7 @@ impl Inspector<EvmContext> for StandardTracer<'_> {
         if is_bare && self.frames.last().is_some_and(|frame| !frame.has_run) && self.is_selected(OpCode::STOP.get()) {
             self.head(0, OpCode::STOP.as_str(), inputs.gas_limit);
             self.stack(&[]);
-            self.tail(inputs.target_address, &Ended::default());
+            self.tail(inputs.target_address, &StepEnd::default());
         }
         self.frames.pop();
     }

@@ -13,7 +13,7 @@ use crate::replay::block::Ran;
 
 /// How the instruction of a struct log row ended.
 #[derive(Default)]
-pub struct Ended {
+pub struct StepEnd {
     pub cost: u64,
     /// Revert data, if the instruction was REVERT.
     pub reason: Option<Bytes>,
@@ -28,10 +28,10 @@ pub enum CalleeGas {
     Counts,
 }
 
-impl Ended {
+impl StepEnd {
     #[inline]
     pub fn of(interpreter: &mut Interpreter, opcode: u8, before: u64, whole_cost: u64, callee_gas: CalleeGas) -> Self {
-        let mut ended = Ended { cost: before.saturating_sub(interpreter.gas.remaining()), reason: None, error: None };
+        let mut ended = StepEnd { cost: before.saturating_sub(interpreter.gas.remaining()), reason: None, error: None };
         match interpreter.bytecode.action() {
             Some(InterpreterAction::NewFrame(FrameInput::Call(inputs))) if callee_gas == CalleeGas::IsApart => {
                 let stipend = if inputs.transfers_value() { CALL_STIPEND } else { 0 };
