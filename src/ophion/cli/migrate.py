@@ -36,6 +36,7 @@ from ophion.runtime.options import Options, at_least, option, problems_of
 
 _LINE_EVERY_S: Final = 1.0
 _LINKS: Final = "source-links"
+_COMPARE_HEAD: Final = "The newest blocks may be missing: compare the head with that of the old node."
 _ONE_SOURCE: Final = "Give one source: --from-besu=DIR, --from-geth=DIR, --from-rlp=FILE or --rpc=URL."
 
 
@@ -164,7 +165,10 @@ def _open_source(options: MigrateOptions, engine: Engine, target: Path) -> Block
     if options.besu is not None:
         from ophion.migration.besu import BesuSource
 
-        return BesuSource(options.besu, target / _LINKS)
+        source = BesuSource(options.besu, target / _LINKS)
+        if source.warning is not None:
+            print(f"Warning: {source.warning}. {_COMPARE_HEAD}", file=sys.stderr)
+        return source
     if options.geth is not None:
         from ophion.migration.geth import GethSource
 

@@ -47,6 +47,7 @@ class BesuSource:
             )
         self.storage_format = read_storage_format(path)
         self._database = RocksDatabase(database, links, self.client)
+        self.warning = self._database.warning
         self._segment = _BLOCKCHAIN if _BLOCKCHAIN in self._database.families else _UNSEGMENTED
         try:
             self._head = self._find_head(path)

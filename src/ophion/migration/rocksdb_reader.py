@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ophion.errors import CommandError
 from ophion.migration.block_source import optional_package
+from ophion.migration.rocksdb_logs import missing_end, recycles_logs
 from ophion.migration.source_lock import SourceLock
 
 _OWN_FILES: Final = ("LOCK", "LOG", "rocksdict-config.json")
@@ -35,11 +36,17 @@ class RocksDatabase:
         self._links = links
         self._path = path
         self._database: Any = None
+        self.warning: str | None = None
+        """Why the newest writes of the node may be missing, or None."""
         try:
+            self.warning = missing_end(path)
             _link_files(path.resolve(), links)
             names = package.Rdict.list_cf(str(links))
             options = package.Options(raw_mode=True)
             options.set_max_open_files(_MAX_OPEN_FILES)
+            if not recycles_logs(path):
+                # otherwise RocksDB reads a damaged log up to the damage, and the newest blocks are missing
+                options.set_wal_recovery_mode(package.DBRecoveryMode.absolute_consistency())
             families = {name: package.Options(raw_mode=True) for name in names}
             self._database = package.Rdict(
                 str(links), options=options, column_families=families, access_type=package.AccessType.read_only()

@@ -85,10 +85,12 @@ def test_a_missing_body_is_named(tmp_path: Path) -> None:
     source.close()
 
 
-def _open(path: Path) -> tuple[Any, Any]:
+def _open(path: Path, recycles_logs: bool = False) -> tuple[Any, Any]:
     place = str(path / "database")
     families = {name: rocksdict.Options(raw_mode=True) for name in rocksdict.Rdict.list_cf(place)}
-    database = rocksdict.Rdict(place, options=rocksdict.Options(raw_mode=True), column_families=families)
+    options = rocksdict.Options(raw_mode=True)
+    options.set_recycle_log_file_num(16 if recycles_logs else 0)
+    database = rocksdict.Rdict(place, options=options, column_families=families)
     return database, database.get_column_family(BLOCKCHAIN)
 
 
@@ -150,6 +152,53 @@ def test_the_error_about_a_truncated_file_is_one_line_that_names_the_file(tmp_pa
     assert f"{tmp_path / 'besu' / 'database'}/" in text
     assert str(tmp_path / "links") not in text
     assert text.endswith("copy the directory again while its node is stopped.")
+
+
+def write_killed_node(path: Path, *, recycles_logs: bool = False) -> Path:
+    """Write the database of a killed node: the log alone says that the head is 24 and no longer 12. Return the log."""
+    chain = CHAINS / "besu-clique"
+    write_besu_database(path.with_name("running"), chain)
+    database, segment = _open(path.with_name("running"), recycles_logs)
+    hashes = [header.hash for header, _ in read_chain(chain)]
+    segment[b"\x01chainHeadHash"] = hashes[12]
+    segment.flush()
+    for block_hash in hashes[13:]:
+        segment[b"\x01chainHeadHash"] = block_hash
+    shutil.copytree(path.with_name("running"), path)
+    segment.close()
+    database.close()
+    return max((path / "database").glob("*.log"))
+
+
+def test_a_damaged_log_is_an_error_and_not_a_shorter_chain(tmp_path: Path) -> None:
+    log = write_killed_node(tmp_path / "besu")
+    content = log.read_bytes()
+    source = BesuSource(tmp_path / "besu", tmp_path / "links")
+    assert (source.warning, source.head().number) == (None, 24)
+    source.close()
+    for damaged in (content[:-1], content[: len(content) // 2 + 5], content[:100] + b"?" + content[101:]):
+        log.write_bytes(damaged)
+        with pytest.raises(CommandError, match="Unable to open the RocksDB database"):
+            BesuSource(tmp_path / "besu", tmp_path / "links")
+
+
+def test_an_empty_or_missing_log_is_a_warning(tmp_path: Path) -> None:
+    log = write_killed_node(tmp_path / "besu")
+    log.write_bytes(b"")
+    for said in ("is empty", "is missing"):
+        source = BesuSource(tmp_path / "besu", tmp_path / "links")
+        assert said in str(source.warning)
+        assert source.head().number == 12
+        source.close()
+        log.unlink(missing_ok=True)
+
+
+def test_the_end_of_a_recycled_log_may_look_like_damage(tmp_path: Path) -> None:
+    log = write_killed_node(tmp_path / "besu", recycles_logs=True)
+    log.write_bytes(log.read_bytes() + bytes(range(1, 100)))
+    source = BesuSource(tmp_path / "besu", tmp_path / "links")
+    assert (source.warning, source.head().number) == (None, 24)
+    source.close()
 
 
 def test_a_database_without_a_chain_is_named(tmp_path: Path) -> None:
