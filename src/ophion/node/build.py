@@ -119,8 +119,8 @@ def build_core(
     access = config.access
     sampling = PriceSampling(access.gas_price_blocks, access.gas_price_percentile, access.gas_price_max)
     journal = TransactionJournal(data_path / JOURNAL_NAME) if data_path is not None and config.pool.save else None
-    account_refusal, local_refusal = permissions.account_refusal, permissions.local_refusal
-    pool = TxPool(config.pool, floor, lanes, node_clock, pool_head(queries), account_refusal, journal, local_refusal)
+    account_refusal, local_rule = permissions.account_refusal, permissions.local_rule
+    pool = TxPool(config.pool, floor, lanes, node_clock, pool_head(queries), account_refusal, journal, local_rule)
     if permissions.listed_accounts is not None:
         permissions.listed_accounts.changed.listen(lambda change: pool.forget_accounts())
     chain.events.listen(lambda event: pool.on_chain_event(event, pool_head(queries)))

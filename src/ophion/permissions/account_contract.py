@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ophion.chain.chain import Chain
 from ophion.errors import InvalidBlock
@@ -14,7 +14,7 @@ from ophion.permissions.contract_calls import ContractCalls, Refusal
 from ophion.permissions.decision_counts import DecisionCounts
 from ophion.permissions.set_code_authorities import authorities
 from ophion.primitives.header import HashedHeader
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import Address
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,6 @@ class AccountContract:
         self.verdicts = DecisionCounts()
         self._calls = ContractCalls(chain, contract)
         self._chain = chain
-        self._too_expensive_at: Hash32 | None = None
         self._has_noted_absence = False
 
     @property
@@ -42,11 +41,16 @@ class AccountContract:
         self, parent: HashedHeader, state: State, transactions: Iterable[Transaction]
     ) -> Iterable[tuple[int, str]]:
         """Yield position and reason of each transaction that a block on `parent` may not contain."""
-        return ((position, refusal.text) for position, refusal in self._refusals(parent, state, transactions))
+        return ((position, refusal.text) for position, refusal in self.refused(parent, state, transactions))
 
-    def _refusals(
-        self, parent: HashedHeader, state: State, transactions: Iterable[Transaction]
-    ) -> Iterable[tuple[int, Refusal]]:
+    def refused(
+        self,
+        parent: HashedHeader,
+        state: State,
+        transactions: Iterable[Transaction],
+        limit_s: float | None = None,
+    ) -> Iterator[tuple[int, Refusal]]:
+        """As `refusals`, with the whole `Refusal`. `limit_s` is a shorter time limit of each call."""
         if not self._is_there(parent, state):
             return
         asked: list[tuple[int, Address, str]] = []
@@ -58,26 +62,11 @@ class AccountContract:
             for authority in authorities(transaction):
                 questions.append(transaction_question(transaction, authority))
                 asked.append((position, authority, "may not authorize this transaction"))
-        refusals = self._calls.refusals(parent, state, questions, read_yes_or_no)
+        refusals = self._calls.refusals(parent, state, questions, read_yes_or_no, limit_s)
         for (position, account, why), refusal in zip(asked, refusals, strict=True):
             self.verdicts.record(refusal)
             if refusal is not None:
                 yield position, refusal.about(f"account 0x{account.hex()} {why}")
-
-    def refusal_at_head(self, transaction: Transaction) -> str | None:
-        """Explain why the next block may not contain a transaction of a client. Called on the event loop.
-
-        If a call uses up its gas or its time, this check permits the transaction, and does not call the contract again
-        before the next block. Block building then decides.
-        """
-        head = self._chain.head
-        if self._too_expensive_at == head.hash:
-            return None
-        for _, refusal in self._refusals(head, self._chain.state(head.header), (transaction,)):
-            if not refusal.is_expensive:
-                return refusal.text
-            self._too_expensive_at = head.hash
-        return None
 
     def refusal(
         self,
@@ -104,7 +93,7 @@ class AccountContract:
         """
         if not body.transaction_count:
             return
-        for position, refusal in self._refusals(parent, state, body.transactions):
+        for position, refusal in self.refused(parent, state, body.transactions):
             what = f"transaction {position}: {refusal.text}"
             raise InvalidBlock("transaction not permitted", what, transient=refusal.is_late)
 

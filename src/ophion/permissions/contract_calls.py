@@ -68,9 +68,17 @@ class ContractCalls:
         return self.refusals(header, state, (question,), read)[0]
 
     def refusals(
-        self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
+        self,
+        header: HashedHeader,
+        state: State,
+        questions: Sequence[bytes],
+        read: Callable[[bytes], bool],
+        limit_s: float | None = None,
     ) -> list[Refusal | None]:
-        """Return the reason why the contract refuses each question, or None. Uncached questions share one call."""
+        """Return the reason why the contract refuses each question, or None. Uncached questions share one call.
+
+        `limit_s` is a shorter time limit of each question.
+        """
         answers = self._answers.get(header.hash)
         if answers is None:
             answers = self._answers[header.hash] = {}
@@ -79,7 +87,7 @@ class ContractCalls:
         new = [question for question in dict.fromkeys(questions) if question not in answers]
         if not new:
             return [answers[question] for question in questions]
-        given = dict(zip(new, self._ask(header, state, new, read), strict=True))
+        given = dict(zip(new, self._ask(header, state, new, read, limit_s), strict=True))
         known = [given[question] if question in given else answers[question] for question in questions]
         given = {question: refusal for question, refusal in given.items() if refusal is None or not refusal.is_late}
         if len(answers) + len(given) > _ANSWERS:
@@ -90,11 +98,16 @@ class ContractCalls:
         return known
 
     def _ask(
-        self, header: HashedHeader, state: State, questions: Sequence[bytes], read: Callable[[bytes], bool]
+        self,
+        header: HashedHeader,
+        state: State,
+        questions: Sequence[bytes],
+        read: Callable[[bytes], bool],
+        limit_s: float | None,
     ) -> list[Refusal | None]:
         self.asked += len(questions)
         try:
-            outcomes = _called(self._chain, header, state, self.contract, questions)
+            outcomes = _called(self._chain, header, state, self.contract, questions, limit_s)
         except NativeError as error:
             return [Refusal(f"{self._where(header)} could not be asked: {error}")] * len(questions)
         return [self._meant(header, outcome, read) for outcome in outcomes]
@@ -138,8 +151,13 @@ def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: b
 
 
 def _called(
-    chain: Chain, header: HashedHeader, state: State, contract: Address, questions: Sequence[bytes]
+    chain: Chain,
+    header: HashedHeader,
+    state: State,
+    contract: Address,
+    questions: Sequence[bytes],
+    limit_s: float | None = None,
 ) -> list[CallOutcome]:
     env = block_env(chain.spec, chain.rules, header.header, header.header.coinbase)
     request = CallRequest(sender=ZERO_ADDRESS, to=contract, gas=_GAS)
-    return call_each(state, env, request, questions, _DEADLINE_S)
+    return call_each(state, env, request, questions, _DEADLINE_S if limit_s is None else limit_s)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ophion.permissions.account_contract import AccountContract
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.audit import AuditLog
+    from ophion.permissions.contract_admission import ContractAdmission
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ class Permissions:
         self._fixed = tuple(fixed)
         self.node_rules = NodeRules(own_id, nodes, frozenset(enode.node_id for enode in bootnodes))
         self.account_contract: AccountContract | None = None
-        self._asks_at_admission = False
+        self._local_rule: ContractAdmission | None = None
         self._turn = asyncio.Lock()
         self._changes: set[asyncio.Task[None]] = set()
         self._audit: AuditLog | None = None
@@ -111,7 +112,10 @@ class Permissions:
             from ophion.permissions.account_contract import AccountContract
 
             self.account_contract = AccountContract(chain, config.accounts_contract)
-            self._asks_at_admission = config.accounts_contract_at_admission
+            if config.accounts_contract_at_admission:
+                from ophion.permissions.contract_admission import ContractAdmission
+
+                self._local_rule = ContractAdmission(self.account_contract, chain)
         if config.nodes_contract_enabled and config.nodes_contract is not None:
             from ophion.permissions.node_contract import NodeContract
 
@@ -186,10 +190,9 @@ class Permissions:
         return None if self.account_contract is None else self.account_contract.check
 
     @property
-    def local_refusal(self) -> Callable[[Transaction], str | None] | None:
-        """Return the check of the account contract for each transaction of a client, if it is called at admission."""
-        contract = self.account_contract
-        return contract.refusal_at_head if contract is not None and self._asks_at_admission else None
+    def local_rule(self) -> ContractAdmission | None:
+        """Return the rule for transactions of clients, if the account contract is called at admission."""
+        return self._local_rule
 
     # --- lists ------------------------------------------------------------------------------------------
 

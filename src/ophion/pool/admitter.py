@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -27,6 +28,16 @@ class AdmissionBatch(Struct, eq=False):
     replaced: list[PooledTransaction] = field(default_factory=list)
 
 
+class LocalRule(Protocol):
+    """Decides about transactions of clients, after the other checks."""
+
+    def prepare(self, transactions: Sequence[Transaction], /) -> None:
+        """Prepare the decisions about transactions that are admitted together."""
+
+    def refusal(self, transaction: Transaction, /) -> str | None:
+        """Explain why a client may not send the transaction. Returns None if the client may send it."""
+
+
 class Admitter:
     """Admission at the current head. Reads the account of each sender once per head."""
 
@@ -37,7 +48,7 @@ class Admitter:
         head: PoolHead,
         refusal_of: Callable[[Address], str | None],
         queue: Queue,
-        local_refusal: Callable[[Transaction], str | None] | None = None,
+        local_rule: LocalRule | None = None,
     ) -> None:
         self.queue = queue
         self.context = AdmissionContext.at(head, floor, config.fee_cap, config.needs_chain_id)
@@ -46,7 +57,7 @@ class Admitter:
         self.duplicates = {Origin.LOCAL: 0, Origin.REMOTE: 0}
         """Number of transactions received again while they were in the pool, for metrics."""
         self.refusal_of = refusal_of
-        self._local_refusal = local_refusal
+        self.local_rule = local_rule
         self._config = config
         self._floor = floor
 
@@ -63,17 +74,16 @@ class Admitter:
 
     def admit(self, transaction: Transaction, is_local: bool, added_at: float, batch: AdmissionBatch) -> Admission:
         """Check a transaction and put it into the queue. The caller announces the batch afterwards."""
-        if not is_local or self._local_refusal is None:
-            admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
-            if admitted is not None:
-                return admitted
+        admitted = admit_plain(self, transaction, is_local, added_at, batch.entered)
+        if admitted is not None:
+            return admitted
         request = AdmissionRequest.of(transaction, self.context.head.fork, is_local)
         if request.hash in self.queue.by_hash:
             self.duplicates[Origin.LOCAL if is_local else Origin.REMOTE] += 1
             return Rejected(PoolRejected("known", "Known transaction"), request.hash)
         refusal = judge(request, self.context, self.account)
-        if refusal is None and is_local and self._local_refusal is not None:
-            refusal = not_authorized(self._local_refusal(transaction))
+        if refusal is None and is_local and self.local_rule is not None:
+            refusal = not_authorized(self.local_rule.refusal(transaction))
         if refusal is not None:
             return Rejected(refusal, request.hash)
         item = self._pooled(request, added_at)

@@ -30,6 +30,8 @@ def admit_plain(
     start, balance, refusal = admitter.accounts.get(sender) or admitter.account(sender)
     if nonce < start or cost > balance or refusal is not None:
         return None
+    if is_local and admitter.local_rule is not None and admitter.local_rule.refusal(transaction) is not None:
+        return None
     admitter.sequence += 1
     item = PooledTransaction(
         transaction, hash, sender, nonce, gas_limit, max_fee, max_tip, size, is_local, added_at, admitter.sequence

@@ -11,7 +11,7 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.chain.gas_price import FeeFloor
 from ophion.native.transactions import Transaction
 from ophion.pool.admission import BLOB_TYPE, PoolHead, blobs_are_there, undecodable
-from ophion.pool.admitter import AdmissionBatch, Admitter
+from ophion.pool.admitter import AdmissionBatch, Admitter, LocalRule
 from ophion.pool.blob_store import BlobStore
 from ophion.pool.content import PoolContent, PoolStatistics, content_of
 from ophion.pool.dropped_transactions import DroppedTransactions
@@ -52,10 +52,10 @@ class TxPool:
         head: PoolHead,
         refusal_of: Callable[[Address], str | None] = lambda sender: None,
         journal: TransactionJournal | None = None,
-        local_refusal: Callable[[Transaction], str | None] | None = None,
+        local_rule: LocalRule | None = None,
     ) -> None:
         """Create the pool. `refusal_of` returns why an account may not send, or None. Callers call `forget_accounts`
-        when the results of `refusal_of` change. `local_refusal` decides about each local transaction.
+        when the results of `refusal_of` change. `local_rule` decides about each local transaction.
         """
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
@@ -71,7 +71,7 @@ class TxPool:
         self._lanes = lanes
         self._clock = clock
         self._queue = Queue(config.max_size, config.max_bytes)
-        self._admitter = Admitter(config, floor, head, refusal_of, self._queue, local_refusal)
+        self._admitter = Admitter(config, floor, head, refusal_of, self._queue, local_rule)
         self.duplicates = self._admitter.duplicates
         self._local = None if journal is None else LocalTransactions(journal, self._queue)
         self._blobs = BlobStore()
@@ -112,6 +112,8 @@ class TxPool:
 
     def _admit_all(self, arrivals: list[Arrival[list[Admission]]], transactions: Decoded) -> None:
         decoded, now, admit = iter(transactions), self._clock.now(), self._admitter.admit
+        if self._admitter.local_rule is not None:
+            self._admitter.local_rule.prepare(_of_clients(arrivals, transactions))
         batch = self._admitter.begin_batch()
         entered = batch.entered
         outcomes: list[tuple[Arrival[list[Admission]], list[Admission], PooledTransaction | None]] = []
@@ -362,3 +364,14 @@ class TxPool:
 
 def _answer_held(arrival: Arrival[list[Admission]], answer: list[Admission], held: asyncio.Future[None]) -> None:
     arrival.answer(answer)
+
+
+def _of_clients(arrivals: Sequence[Arrival[list[Admission]]], transactions: Decoded) -> list[Transaction]:
+    """Return the valid transactions of clients. `transactions` has those of all arrivals."""
+    decoded = iter(transactions)
+    return [
+        one
+        for arrival in arrivals
+        for _, one in zip(arrival.raws, decoded, strict=False)
+        if arrival.is_local and not isinstance(one, str)
+    ]
