@@ -227,6 +227,20 @@ def state_edits(node: Node) -> Any:
 
 
 @script
+def sending_without_gas_and_sender(node: Node) -> Any:
+    seen: list[Any] = []
+    for transaction in (
+        {"to": OTHER, "value": "0x1"},
+        {"from": FIRST, "data": "0xfe"},
+        {"from": FIRST, "data": "0x60006000fd"},
+    ):
+        receipt = node.mined(node.ask("eth_sendTransaction", transaction))
+        seen += [receipt["status"], receipt["from"]]
+    seen.append("error" in node.answer("eth_sendTransaction", {"from": FIRST, "to": OTHER, "value": hex(10**30)}))
+    return seen
+
+
+@script
 def impersonation(node: Node) -> Any:
     transaction = {"from": WHALE, "to": OTHER, "value": "0x1"}
     seen: list[Any] = ["error" in node.answer("eth_sendTransaction", transaction)]

@@ -6,6 +6,7 @@ Tools ask development nodes to sign. On other nodes `eth_accounts` is empty, `et
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable
 from typing import Annotated, Any
 
@@ -48,7 +49,8 @@ def accounts(ctx: RpcContext) -> AddressList:
 async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | None = None) -> HashResult:
     """Signs a transaction of one of the node's accounts, adds it to the pool and returns its hash.
 
-    Missing nonce, gas and fees are filled in. Not supported if the node holds no keys.
+    Missing nonce, gas and fees are filled in. Not supported if the node holds no keys. A development node with the
+    preset `anvil` takes the first account as the default sender, and mines a transaction that fails.
     """
     if ctx.accounts is None:
         name = ctx.node.client_version.partition("/")[0]
@@ -58,8 +60,11 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
             f"to {name}.",
         )
     request = decode_transaction_request(transaction)
+    is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
+    if is_anvil and request.call.sender is None and ctx.accounts.addresses:
+        request = replace(request, call=dataclasses.replace(request.call, sender=ctx.accounts.addresses[0]))
     key = _signer(ctx, request.sender)
-    unsigned = await filled(ctx, request)
+    unsigned = await filled(ctx, request, takes_failing=is_anvil)
     if unsigned.type == BLOB:
         raise invalid_params("this node does not sign blob transactions: use eth_sendRawTransaction")
     is_reporting = ctx.dev is not None and is_reported(ctx, unsigned.gas)

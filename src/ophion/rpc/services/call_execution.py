@@ -137,9 +137,15 @@ def _observe(
 
 
 async def run_estimate(
-    ctx: RpcContext, state: State, env: BlockEnv, gas_limit: int, requested: Call, overrides: Overrides | None
+    ctx: RpcContext,
+    state: State,
+    env: BlockEnv,
+    gas_limit: int,
+    requested: Call,
+    overrides: Overrides | None,
+    gas_of_failing: int | None = None,
 ) -> int:
-    """Return the gas with which a call succeeds.
+    """Return the gas with which a call succeeds; for a call that reverts or halts, `gas_of_failing` if it is set.
 
     The upper bound is the lowest of: the given gas, the gas limit of the block, `--rpc-gas-cap`, and from Osaka on the
     cap of EIP-7825. A given gas below the minimum of any transaction is ignored, as in Pantheon 1.2.
@@ -155,6 +161,8 @@ async def run_estimate(
         _observe(ctx, "eth_estimateGas", outcome, seen, state, env, request, overrides or ())
     if gas:
         return gas
+    if gas_of_failing is not None and outcome.kind in ("reverted", "halted"):
+        return gas_of_failing
     text = "Transaction processing could not be completed due to an exception"
     if outcome.kind == "halted" and outcome.reason == _OUT_OF_GAS:
         text = f"{text}: {cap} gas do not suffice, which is {bound}"

@@ -71,8 +71,11 @@ def _check_parts(request: TransactionRequest) -> None:
             raise invalid_params(f"transactions of type {kind} have no {name}")
 
 
-async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransaction:
-    """Return the complete transaction. Raises `RpcError` if executing it would fail."""
+async def filled(ctx: RpcContext, request: TransactionRequest, takes_failing: bool = False) -> UnsignedTransaction:
+    """Return the complete transaction. Raises `RpcError` if executing it would fail.
+
+    With `takes_failing`, such a transaction gets the gas limit of the block instead.
+    """
     call = request.call
     check_chain(ctx, call)
     kind = _type(ctx, request)
@@ -82,7 +85,8 @@ async def filled(ctx: RpcContext, request: TransactionRequest) -> UnsignedTransa
         following = ctx.queries.next_block()
         priced = replace(call, nonce=None, **prices)
         state, gas_limit = ctx.queries.head_state, following.header.gas_limit
-        gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None)
+        gas_of_failing = gas_limit if takes_failing else None
+        gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None, gas_of_failing)
     # signatures with a chain id are invalid before Spurious Dragon
     names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
     return UnsignedTransaction(
