@@ -68,8 +68,8 @@ def main() -> int:
 def program() -> NoReturn:
     """Run the `ophion` command and end the process, with the exit code of the command.
 
-    The process does not release every object first: this would take a tenth of the time of a short command. All else
-    that an exit of the interpreter does, happens: threads end, exit functions run, output is written.
+    The process ends without releasing every object, which saves a tenth of the time of a short command. Everything else
+    happens as at a normal exit: threads end, exit functions run, output is written.
     """
     code = main()
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the interpreter does first

@@ -30,7 +30,7 @@ def _unsupported(*flags: str, reason: str, **settings: Any) -> Any:
 
 
 class AnvilOptions(Options):
-    """Options of Anvil that have no effect or are refused: scripts for Anvil get one clear error at most."""
+    """Options of Anvil that have no effect or are refused, so that a script for Anvil gets at most one clear error."""
 
     threads: int | None = _ignored("--threads", "-j")
     max_persisted_states: int | None = _ignored("--max-persisted-states")

@@ -1,6 +1,7 @@
 """A pool of threads that run tasks in the order of submission.
 
-`concurrent.futures` does the same, but loads logging and 20 other modules: a tenth of the start of an export.
+`concurrent.futures` does the same, but loads logging and 20 other modules, which takes a tenth of the start of an
+export.
 """
 
 from __future__ import annotations

@@ -24,11 +24,13 @@ thread.
 _EARLY_GAS = 1_000_000
 """Maximum gas limit of a transaction whose sender gets its answer before the block is made."""
 _EARLY_S = 0.1
-"""Maximum seconds that building this block on the event loop may take. `_EARLY_GAS` bounds it to a few milliseconds on
-an idle machine.
+"""Maximum seconds for building a block on the event loop after an early answer. On an idle machine, `_EARLY_GAS` limits
+this time to a few milliseconds.
 """
 _MAX_WAIT_S = 1.0
-"""Maximum seconds that other requests wait for this block. Other processes may delay the next step of the loop."""
+"""Maximum seconds that other requests wait for a block whose sender got an early answer. Other processes may delay the
+next step of the loop.
+"""
 _SHARED_S = 0.02
 """Seconds after a block with several transactions during which no block is built on the event loop."""
 
@@ -104,7 +106,7 @@ class DevSealer(InstantSealer):
         """If no other transaction is pending, mine this transaction before its sender gets a response.
 
         A sender that takes an early answer gets it at once, so that the client continues while the node makes the
-        block. The task of `run` makes it in the next step of the event loop. Until then, other requests wait.
+        block. The task of `run` makes the block in the next step of the event loop. Until then, other requests wait.
         """
         if not self._is_alone(item):
             return super()._hold_answer(item, takes_early_answer)
@@ -140,7 +142,7 @@ class DevSealer(InstantSealer):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing but a single transaction waits for this node."""
+        """Whether a single transaction is the only work of this node."""
         lane = self.write_lane
         return (
             lane is not None

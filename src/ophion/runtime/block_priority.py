@@ -31,7 +31,7 @@ class BlockPriority:
         """Called in the thread that turns the priority on, for listeners that do not poll."""
 
     def begin(self, longest_s: float | None = None) -> None:
-        """Turn the priority of block work on. It expires after `longest_s` seconds."""
+        """Turn the priority of block work on. The priority expires after `longest_s` seconds."""
         self._until = perf_counter() + (self._longest_s if longest_s is None else longest_s)
         self.begun()
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ophion.sdk.embedded_core import EmbeddedCore
 
 _MAX_RESPONSE_BYTES = 1024 * 1024 * 1024
-_MAX_INTEGER = 2**63
 _TIMEOUT_S = 600.0
 
 
