@@ -283,9 +283,7 @@ class Simulator:
             raise TIMEOUT_EXPIRED() from error
 
     def _priced(self, call: Call, draft: Header) -> Call:
-        """Return a call with blobs with the block's blob gas price, if the call has no price and validation is off.
-        Other calls are returned unchanged.
-        """
+        """Return the call. If it has blobs but no blob gas price, and validation is off, add the price of the block."""
         if not call.blob_hashes or call.max_fee_per_blob_gas is not None or self._simulation.is_validating:
             return call
         return call.paying_for_blobs(self._ctx.queries.blob_base_fee(draft) or 1)
