@@ -15,6 +15,7 @@ from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
 pytest.importorskip("duckdb", reason="the extra ophion[data] is not installed")
 from ophion.data.sql import connect, run_queries
+from ophion.errors import OphionError
 from tests.integration.test_cli_export import TRANSFER, token_transfer
 
 SENDERS = DEV_KEYS[1:4]
@@ -202,7 +203,8 @@ def rpc(node: NodeProcess) -> Rpc:
 def test_the_answer_is_that_of_json_rpc(node: NodeProcess, rpc: Rpc, name: str) -> None:
     query, expected = QUESTIONS[name]
     with open_chain(Path(node.data_path)) as chain:
-        (table,) = run_queries(connect(chain), query)
+        failures: list[OphionError] = []
+        (table,) = run_queries(connect(chain, failures), query, failures)
     rows = [tuple(row.values()) for row in table.to_pylist()]
     found = [tuple(int(value) if not isinstance(value, str) else value for value in row) for row in rows]
     assert found == [tuple(row) for row in expected(rpc)]
