@@ -206,6 +206,13 @@ class Chain:
         self._tip = tip
         self.events.publish(Rewound((), tip.header))
 
+    def follow(self, tip: Tip) -> None:
+        """Make a block the head that another process has committed and announced, and announce it here. Processes that
+        only read the database call this method.
+        """
+        self._tip = tip
+        self.events.publish(Rewound((), tip.header))
+
     def _block(self, header: HashedHeader, bodies: dict[Hash32, Body]) -> ChainBlock:
         body = bodies.get(header.hash) or self.store.body(header.hash)
         if body is None:

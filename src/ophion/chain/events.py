@@ -50,6 +50,8 @@ class Reorged(Struct, frozen=True):
 class Rewound(Extended, frozen=True):
     """A development node has set the head back, or has edited the state of the head. The chain has no new block.
 
+    A process that only reads publishes this event too, for each head of the process that writes.
+
     `blocks` is empty, so listeners that collect blocks do nothing.
     """
 

@@ -130,6 +130,8 @@ class ChainQueries:
         self._set_head(chain.head)
         self.newest = LatestBlock(self.head_number, self.head_state)
         """Number and state of the head, for RPC requests that the Rust extension answers without Python."""
+        self.on_head: Callable[[HashedHeader], None] | None = None
+        """Called with each new head, before any other component of the node learns it."""
         chain.events.listen(self._on_chain_event)
 
     def _set_head(self, head: HashedHeader) -> None:
@@ -145,6 +147,8 @@ class ChainQueries:
     def _on_chain_event(self, event: ChainEvent) -> None:
         self._set_head(event.head)
         self.newest.set(self.head_number, self.head_state)
+        if self.on_head is not None:
+            self.on_head(event.head)
 
     # --- references -----------------------------------------------------------------------------
 

@@ -321,7 +321,7 @@ def declare_interface(
     refused = registry.counter(category, "connections_refused_total", "Connections over the limit.", "service")
     for name, service in listening.items():
         places = service.places
-        open_now.watch(lambda places=places: len(places), name)  # type: ignore[misc]  # the default binds the current value
+        open_now.watch(lambda places=places: len(places) + places.elsewhere, name)  # type: ignore[misc]  # the default binds the current value
         evicted.watch(lambda places=places: places.evicted, name)  # type: ignore[misc]
         refused.watch(lambda places=places: places.refused, name)  # type: ignore[misc]
     registry.gauge(category, "filters", "Installed filters.").watch(lambda: len(filters))

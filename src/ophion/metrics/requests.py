@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from time import perf_counter
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
@@ -59,11 +60,12 @@ class RequestMetrics:
         )
 
     def _failed(self, name: str) -> Callable[[BaseException], None]:
-        def failed(error: BaseException) -> None:
-            known = as_rpc_error(error)
-            self.errors.add(1, name, str(INTERNAL_ERROR_CODE if known is None else known.code))
+        return partial(self.note_error, name)
 
-        return failed
+    def note_error(self, name: str, error: BaseException) -> None:
+        """Count an error of a method."""
+        known = as_rpc_error(error)
+        self.errors.add(1, name, str(INTERNAL_ERROR_CODE if known is None else known.code))
 
 
 def _counted(invoke: Invoke, failed: Callable[[BaseException], None]) -> Invoke:

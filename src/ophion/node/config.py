@@ -209,6 +209,13 @@ class NodeConfig(Options):
                 "--privacy-enabled: markers signed by random keys cannot pay for gas. Give --min-gas-price=0, or a key"
                 " with --privacy-marker-transaction-signing-key-file."
             )
+        if self.http.workers and self.network.name is not None:
+            yield "--rpc-workers cannot be used with --network=dev, whose node edits its chain: give --genesis-file."
+        if self.http.workers and self.http_auth.enabled and self.http_auth.public_key_file is None:
+            yield (
+                "--rpc-workers cannot be used with logins at this node, because only the process that has issued a"
+                " token knows it. Use an issuer of your own: --rpc-http-authentication-jwt-public-key-file."
+            )
         has_tokens = self.http_auth.enabled or self.websocket_auth.enabled
         if self.privacy.enabled and self.privacy.multi_tenancy and not has_tokens:
             yield (

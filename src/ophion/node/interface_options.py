@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from ophion.node.access_options import names_list
 from ophion.rpc.transport.options import ListenerConfig, listening_port
-from ophion.runtime.options import at_least, option
+from ophion.runtime.options import at_least, between, option
 
 MEBIBYTE = 2**20
+MAX_WORKERS = 64
 
 
 class ApiGroup(Enum):
@@ -103,6 +104,14 @@ class HttpConfig(RpcConfig):
         default=False,
         needs="--{service}-enabled",
         help="Answer errors of methods with HTTP status 400, as Pantheon 1.2 did, instead of 200.",
+    )
+    workers: int = option(
+        "--rpc-workers",
+        default=0,
+        check=between(0, MAX_WORKERS),
+        metavar="COUNT",
+        needs="--{service}-enabled",
+        help="Further processes that answer reads on this port from the same database; the node answers all else.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.node.security_options import AuthConfig, TlsConfig
+from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.rpc.services.context import RpcContext
@@ -82,8 +84,24 @@ def json_rpc_port(
     auth: AuthSetup | None,
 ) -> HttpService:
     """Build the service for JSON-RPC over HTTP."""
+    table = None if context.peers is None else context.peers.peers
+    health = Health(
+        context.sync_status,
+        None if table is None else table.__len__,
+        lambda: context.mining.vote_store_problem,
+    )
+    return http_service(context, json_rpc_settings(config, shared, auth), health, measured)
+
+
+def json_rpc_settings(
+    config: NodeConfig,
+    shared: SharedResources,
+    auth: AuthSetup | None,
+    make_dispatcher: Callable[..., Dispatcher] = Dispatcher,
+) -> HttpSettings:
+    """Return the settings of JSON-RPC over HTTP."""
     http, access, limits = config.http, config.access, config.limits
-    settings = HttpSettings(
+    return HttpSettings(
         host=http.host,
         port=http.port,
         groups=tuple(group.value for group in http.groups),
@@ -99,14 +117,8 @@ def json_rpc_port(
         auth=auth,
         tls=_tls(config.http_tls),
         shared=shared,
+        make_dispatcher=make_dispatcher,
     )
-    table = None if context.peers is None else context.peers.peers
-    health = Health(
-        context.sync_status,
-        None if table is None else table.__len__,
-        lambda: context.mining.vote_store_problem,
-    )
-    return http_service(context, settings, health, measured)
 
 
 def share_port(http: PortService, websocket: PortService) -> None:

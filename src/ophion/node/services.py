@@ -42,6 +42,7 @@ from ophion.rpc.services.context import Endpoint, NodeInfo, RpcContext, RpcLimit
 from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
+from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.streaming import StreamLimit
 from ophion.runtime.clock import Clock, Entropy
@@ -218,7 +219,7 @@ def build_interface(
         filters=filters,
         subscriptions=subscriptions,
         node=_node_info(config, genesis, core, node_key),
-        limits=_rpc_limits(config),
+        limits=rpc_limits(config),
         streams=StreamLimit(limits.max_traces, limits.max_response_bytes),
         receipt_waits=receipt_waits,
         accounts=_keyring(config),
@@ -276,6 +277,13 @@ def _listeners(
     without_port: list[Service] = []
     if config.http.enabled:
         listening["jsonrpc"] = json_rpc_port(config, context, shared, requests, http_auth())
+        if config.http.workers:
+            # lazy import: few nodes have workers
+            from ophion.node.rpc_workers.wiring import rpc_workers
+
+            http = listening["jsonrpc"]
+            assert isinstance(http, HttpService)
+            without_port.append(rpc_workers(config, genesis, context, http, shared, requests, clock))
     if config.websocket.enabled:
         listening["ws"] = websocket_port(config, context, shared, requests)
         if config.has_cheat_codes and config.http.enabled:
@@ -320,7 +328,8 @@ def _node_info(config: NodeConfig, genesis: Genesis, core: NodeCore, node_key: P
     )
 
 
-def _rpc_limits(config: NodeConfig) -> RpcLimits:
+def rpc_limits(config: NodeConfig) -> RpcLimits:
+    """Return the limits of a single request."""
     limits = config.limits
     return RpcLimits(
         gas_cap=limits.gas_cap,

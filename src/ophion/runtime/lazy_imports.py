@@ -6,6 +6,7 @@ are such modules.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from threading import RLock
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
+
+from ophion.runtime.garbage_collection import while_starting
+from ophion.runtime.inspect_replacement import INSPECTIONS
+from ophion.runtime.interrupts import end_at_once, end_by_inherited_signals
 
 _LOCK: Final = RLock()
 """One lock for all modules, because loading one module may load another."""
@@ -90,3 +95,51 @@ class _Later(ModuleType):
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]
         return ModuleType.__getattribute__(self, name)
+
+
+_LATER = (
+    "asyncio.sslproto",
+    "copy",
+    "getpass",
+    "gzip",
+    "hashlib",
+    "inspect",
+    "ipaddress",
+    "linecache",
+    "locale",
+    "msgspec.inspect",
+    "msgspec.json",
+    "ntpath",
+    "platform",
+    "textwrap",
+    "tokenize",
+    "urllib.parse",
+)
+"""Modules that load at their first use. The command starts faster, because it does not need these modules to start."""
+
+
+def _quote_from_bytes(text: bytes, safe: str = "/") -> str:
+    """Quote a path for a URL. `pathlib` reads this function at import and calls it only for `Path.as_uri`."""
+    import urllib.parse
+
+    urllib.parse.urlsplit  # noqa: B018 - loads the module, which replaces this function
+    return urllib.parse.quote_from_bytes(text, safe)
+
+
+_KNOWN = {
+    "inspect": INSPECTIONS,
+    "platform": {"system": lambda: os.uname().sysname},
+    "urllib.parse": {"quote_from_bytes": _quote_from_bytes},
+}
+"""Attributes that other modules read while the command starts. `uuid` reads the name of the system."""
+
+
+def prepare() -> None:
+    """Prepare the interpreter of a command or a worker: signals, garbage collection, imports."""
+    end_at_once()
+    end_by_inherited_signals()
+    while_starting()
+    load_later(_LATER, _KNOWN)
+    # msgspec works without typing_extensions, and the program starts faster without this import
+    with left_out("typing_extensions"):
+        import msgspec  # noqa: F401

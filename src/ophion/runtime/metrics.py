@@ -139,6 +139,11 @@ class DurationHistogram:
         # after a long event, measure every event: reading the clock costs little compared with a long event
         self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
+    def add(self, counts: Sequence[int], total: float) -> None:
+        """Add the durations of another process: events per bucket, and the sum in seconds."""
+        self._buckets = [own + other for own, other in zip(self._buckets, counts, strict=True)]
+        self._total += total
+
     @property
     def counts(self) -> list[int]:
         """Return the number of events per bucket, including skipped events."""

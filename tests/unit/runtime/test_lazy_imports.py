@@ -127,7 +127,7 @@ def test_a_known_attribute_is_imported_by_name_and_loads_nothing(
 
 def test_a_lazy_module_is_complete_at_first_use() -> None:
     code = (
-        "import sys; from ophion.__main__ import _KNOWN, _LATER; from ophion.runtime.lazy_imports import load_later;"
+        "import sys; from ophion.runtime.lazy_imports import _KNOWN, _LATER, load_later;"
         "load_later(_LATER, _KNOWN); from importlib import import_module;"
         "print(all(type(import_module(name)).__name__ == '_Later' for name in _LATER));"
         "import asyncio, msgspec; print(msgspec.json.decode(b'[1]'), hasattr(asyncio.sslproto, 'SSLProtocol'));"

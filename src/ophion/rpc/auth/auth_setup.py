@@ -13,6 +13,7 @@ from ophion.rpc.auth.login import Login
 from ophion.rpc.auth.revocation import UserRevocations
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
 from ophion.rpc.auth.tokens import TokenIssuer, TokenReader, reader_from_file
+from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.schema.registry import MethodTable
 from ophion.rpc.transport.http.messages import TEXT, Request, Response
@@ -38,7 +39,11 @@ class AuthSetup:
             raise ConfigError("Authentication needs a credentials file or the public key of an issuer.")
 
     def authenticator(
-        self, table: MethodTable | None, loop: asyncio.AbstractEventLoop, limits: DispatchLimits | None = None
+        self,
+        table: MethodTable | None,
+        loop: asyncio.AbstractEventLoop,
+        limits: DispatchLimits | None = None,
+        make_dispatcher: Callable[..., Dispatcher] = Dispatcher,
     ) -> Authenticator:
         """Return an authenticator for the JSON-RPC methods of `table`. `table` is None for GraphQL, which has no
         methods.
@@ -48,7 +53,13 @@ class AuthSetup:
             self._login.watch(loop)
         methods = MethodTable.of({}) if table is None else table
         return Authenticator(
-            self._reader, methods, loop, limits or DispatchLimits(), settings.clock, settings.exempt_methods
+            self._reader,
+            methods,
+            loop,
+            limits or DispatchLimits(),
+            settings.clock,
+            settings.exempt_methods,
+            make_dispatcher,
         )
 
     def login(self, request: Request) -> Result:

@@ -43,7 +43,9 @@ class Authenticator:
         limits: DispatchLimits,
         clock: Clock,
         exempt: tuple[str, ...] = (),
+        make_dispatcher: Callable[..., Dispatcher] = Dispatcher,
     ) -> None:
+        self._make_dispatcher = make_dispatcher
         self._reader = reader
         self._table = table
         self._loop = loop
@@ -53,7 +55,7 @@ class Authenticator:
         self._dispatchers: dict[frozenset[str], Dispatcher] = {}
         self._sessions: dict[bytes, Session] = {}
         self._live: weakref.WeakSet[Session] = weakref.WeakSet()
-        self._refusing = Dispatcher(refusing_table(table, exempt), loop, limits)
+        self._refusing = make_dispatcher(refusing_table(table, exempt), loop, limits)
         self._no_token = UnauthenticatedSession(self._refusing.handle if exempt else _refuse_all, bool(exempt))
         self._invalid_token = UnauthenticatedSession(self._refusing.handle, bool(exempt))
         reader.changed.append(self._recheck)
@@ -106,7 +108,7 @@ class Authenticator:
                 # evict the oldest dispatcher; sessions that use it keep their own reference
                 del self._dispatchers[next(iter(self._dispatchers))]
             table = permitted_table(self._table, permissions, self._exempt)
-            known = self._dispatchers[permissions] = Dispatcher(table, self._loop, self._limits)
+            known = self._dispatchers[permissions] = self._make_dispatcher(table, self._loop, self._limits)
         return known
 
     def _left_s(self, claims: TokenClaims) -> float:

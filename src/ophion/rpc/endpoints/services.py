@@ -30,7 +30,7 @@ from ophion.rpc.schema.older_response_fields import older_answers
 from ophion.rpc.schema.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.host_allowlist import HostList
-from ophion.rpc.transport.http.policy import HttpLimits
+from ophion.rpc.transport.http.policy import Application, HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.replies import BAD_REQUEST, OK
@@ -73,6 +73,8 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
     """Origins of web pages that may call this service from a browser (CORS)."""
     shared: SharedResources = field(default_factory=SharedResources)
     heavy: LargeRequests = field(default_factory=LargeRequests)
+    make_dispatcher: Callable[..., Dispatcher] = Dispatcher
+    """Creates the dispatchers. A worker forwards some requests (node/rpc_workers)."""
 
     def dispatch_limits(self, lanes: Lanes, error_status: int = OK) -> DispatchLimits:
         """Return the limits of the dispatcher."""
@@ -89,8 +91,9 @@ class RpcSettings(Struct, frozen=True, kw_only=True):
 
     def guarded(self, table: MethodTable, loop: asyncio.AbstractEventLoop, limits: DispatchLimits) -> MethodAccess:
         """Return the dispatcher of the methods in `table`, with an authenticator if tokens are required."""
-        authenticator = None if self.auth is None else self.auth.authenticator(table, loop, limits)
-        return MethodAccess(Dispatcher(table, loop, limits), self.auth, authenticator)
+        make = self.make_dispatcher
+        authenticator = None if self.auth is None else self.auth.authenticator(table, loop, limits, make)
+        return MethodAccess(make(table, loop, limits), self.auth, authenticator)
 
 
 class HttpSettings(RpcSettings, frozen=True, kw_only=True):
@@ -99,6 +102,11 @@ class HttpSettings(RpcSettings, frozen=True, kw_only=True):
     port: int = 8545
     errors_as_400: bool = False
     limits: HttpLimits = field(default_factory=HttpLimits)
+
+    @property
+    def error_status(self) -> int:
+        """Return the HTTP status of method errors."""
+        return BAD_REQUEST if self.errors_as_400 else OK
 
 
 class WebSocketSettings(RpcSettings, frozen=True, kw_only=True):
@@ -112,12 +120,24 @@ def http_service(
     context: RpcContext, settings: HttpSettings, health: Health, measured: RequestRecorder | None = None
 ) -> HttpService:
     """Build the JSON-RPC service over HTTP; `measured` adds metrics to each method."""
-    limits = settings.dispatch_limits(context.lanes, BAD_REQUEST if settings.errors_as_400 else OK)
+    limits = settings.dispatch_limits(context.lanes, settings.error_status)
 
     def application(loop: asyncio.AbstractEventLoop) -> RpcApplication:
-        table = older_answers(method_table(context, settings.groups, HTTP, measured), settings.fields)
+        table = http_methods(context, settings, measured)
         return RpcApplication(settings.guarded(table, loop, limits), health, context.endpoints)
 
+    return http_listener(settings, application)
+
+
+def http_methods(context: RpcContext, settings: HttpSettings, measured: RequestRecorder | None = None) -> MethodTable:
+    """Return the methods of JSON-RPC over HTTP, with the fields of results that the settings choose."""
+    return older_answers(method_table(context, settings.groups, HTTP, measured), settings.fields)
+
+
+def http_listener(
+    settings: HttpSettings, application: Callable[[asyncio.AbstractEventLoop], Application]
+) -> HttpService:
+    """Build the service of an application on the port of JSON-RPC over HTTP."""
     return HttpService(
         "JsonRPC service",
         settings.host,

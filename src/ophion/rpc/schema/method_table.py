@@ -50,6 +50,10 @@ class BoundMethod(NamedTuple):
     """Fast path for methods that send a raw transaction (rpc/dispatch/fast_path.py)."""
     has_timeout: bool = True
     """Whether the request timeout applies."""
+    wire_name: str = ""
+    """The name or alias in the request, in the table of a worker, which may forward the request
+    (node/rpc_workers/worker_dispatcher.py).
+    """
 
 
 class MethodTable(dict[str, BoundMethod]):

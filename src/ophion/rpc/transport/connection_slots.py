@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
 logger = logging.getLogger(__name__)
@@ -51,6 +51,10 @@ class ConnectionSlots(Generic[HolderT]):
         """Number of connections evicted so far."""
         self.refused = 0
         """Number of new connections refused so far."""
+        self.on_leave: Callable[[], None] | None = None
+        """Called when a slot becomes free."""
+        self.elsewhere = 0
+        """Number of open connections in other processes that share the port."""
 
     def __len__(self) -> int:
         return len(self._holders)
@@ -82,6 +86,8 @@ class ConnectionSlots(Generic[HolderT]):
     def leave(self, holder: HolderT) -> None:
         """Free the slot of a closed connection; may be called twice."""
         self._holders.pop(holder, None)
+        if self.on_leave is not None:
+            self.on_leave()
 
     def _next_victim(self) -> HolderT | None:
         for _ in range(2):

@@ -33,6 +33,8 @@ _TLS_LISTEN_DESCRIPTORS: Final = 4
 """Number of TLS connections accepted in each iteration of the loop. Each handshake delays open connections by a
 millisecond.
 """
+_ACCEPT_PAUSE_S: Final = 0.5
+"""Pause in seconds after a connection that could not be accepted."""
 _BACKLOG: Final = 4096
 """Maximum connections that the kernel queues. A client above this limit retries after a second."""
 _RECEIVED_BYTES: Final = 64 * 1024
@@ -90,11 +92,22 @@ class Listener(ABC, Generic[ConnectionT]):
         self.port = port
         """The configured port; after the service is ready, the actual port."""
         self.places: ConnectionSlots[ConnectionT] = ConnectionSlots(name, max_connections)
+        self.offer: Callable[[socket.socket], bool] | None = None
+        """Offers each new connection to other processes. Returns whether one of them has taken it."""
+        self.is_fed = False
+        """Whether connections come from another process (`adopt`), so that this service does not listen."""
+        self.on_open: Callable[[], None] | None = None
+        """Called when the service has begun to accept clients."""
         self.waits_to_open = False
         """Whether to accept clients only after `open`, so that several services can open at the same time."""
         self._tls = tls
         self._shared = shared or SharedResources()
         self._servers: list[asyncio.Server] = []
+        self._shared_sockets: list[socket.socket] = []
+        """Listening sockets whose connections are offered to other processes."""
+        self._factory: Callable[[], asyncio.BaseProtocol] | None = None
+        self._adopted = 0
+        self._adopting: set[asyncio.Task[Any]] = set()
         self._begun: tuple[ClosableApplication, Callable[[], asyncio.BaseProtocol]] | None = None
 
     @property
@@ -105,7 +118,8 @@ class Listener(ABC, Generic[ConnectionT]):
     async def run(self, ready: Callable[[], None]) -> None:
         """Serve until cancelled. Then stop listening, close every connection and drop waiting requests."""
         self._servers = await self._bind(asyncio.get_running_loop(), lambda: self.prepare()())
-        self.port = self._servers[0].sockets[0].getsockname()[1]
+        if not self.is_fed:
+            self.port = self._servers[0].sockets[0].getsockname()[1]
         if not self.waits_to_open:
             await self.open()
         ready()
@@ -118,6 +132,9 @@ class Listener(ABC, Generic[ConnectionT]):
                     if connection in self.places:
                         connection.tick(_TICK_S)
         finally:
+            for listening in self._shared_sockets:
+                asyncio.get_running_loop().remove_reader(listening)
+                listening.close()
             for server in self._servers:
                 server.close()
             for connection in self.places:
@@ -133,13 +150,77 @@ class Listener(ABC, Generic[ConnectionT]):
 
     async def open(self) -> None:
         """Start to accept clients on the bound port."""
+        if self.is_fed:
+            return
         assert self._servers, "a service is opened once it is ready"
         try:
-            for server in self._servers:
-                await server.start_serving()
+            if self.offer is not None:
+                self._share(self.offer)
+            else:
+                for server in self._servers:
+                    await server.start_serving()
         except OSError as error:
             raise self._listen_error(error) from error
         logger.info("%s started and listening on %s:%d", self.name, self.host, self.port)
+        if self.on_open is not None:
+            self.on_open()
+
+    def adopt(self, connection: socket.socket) -> None:
+        """Serve a connection that has been accepted already."""
+        assert self._factory is not None, "a service adopts connections once it is ready"
+        self._adopted += 1
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(loop.connect_accepted_socket(self._factory, connection))
+
+        def finish(done: asyncio.Task[Any]) -> None:
+            self._adopting.discard(done)
+            if done.cancelled() or done.exception() is not None:  # the client has disconnected already
+                connection.close()
+
+        self._adopting.add(task)
+        task.add_done_callback(finish)
+
+    @property
+    def connections(self) -> int:
+        """Number of connections, including those that `adopt` is about to serve."""
+        return len(self.places) + len(self._adopting)
+
+    @property
+    def adopted_and_closed(self) -> int:
+        """Number of connections that `adopt` has got and that are closed. All connections must come from `adopt`."""
+        return self._adopted - self.connections
+
+    def _share(self, offer: Callable[[socket.socket], bool]) -> None:
+        """Accept connections here and offer them to other processes."""
+        loop = asyncio.get_running_loop()
+
+        def resume(listening: socket.socket) -> None:
+            if listening.fileno() >= 0:
+                loop.add_reader(listening, accept, listening)
+
+        def accept(listening: socket.socket) -> None:
+            for _ in range(_LISTEN_DESCRIPTORS):
+                try:
+                    connection, _ = listening.accept()
+                except (BlockingIOError, ConnectionError):
+                    return
+                except OSError:  # no free descriptor: connections wait in the kernel meanwhile
+                    loop.remove_reader(listening)
+                    loop.call_later(_ACCEPT_PAUSE_S, resume, listening)
+                    return
+                if offer(connection):
+                    connection.close()
+                else:
+                    self.adopt(connection)
+
+        for bound in self._servers[0].sockets:
+            listening = socket.socket(fileno=os.dup(bound.fileno()))
+            listening.setblocking(False)
+            listening.listen(_BACKLOG)
+            self._shared_sockets.append(listening)
+            loop.add_reader(listening, accept, listening)
 
     @abstractmethod
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[ClosableApplication, Callable[[], asyncio.BaseProtocol]]:
@@ -155,6 +236,9 @@ class Listener(ABC, Generic[ConnectionT]):
                 from ophion.rpc.tls.handshakes import Handshakes
 
                 factory = Handshakes(self._tls, factory, self._shared.scheduler, service=self.name).newcomer
+            self._factory = factory
+            if self.is_fed:
+                return []
             # pass the host as bytes to avoid the idna codec, which is slow to import
             host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
             first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)

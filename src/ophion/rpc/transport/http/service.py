@@ -37,12 +37,19 @@ class HttpService(Listener[HttpConnection]):
         self._hosts = hosts
         self._origins = origins
         self._limits = limits
-        self._application = application
+        self._make_application = application
+        self._running: Application | None = None
         self.make_connection: Callable[[HttpPolicy], HttpConnection] = HttpConnection
         """Connection factory. A development node replaces the factory to accept WebSocket clients on the same port."""
 
+    def application(self) -> Application:
+        """Return the application that answers the requests of this service."""
+        self.prepare()
+        assert self._running is not None
+        return self._running
+
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[Application, Callable[[], HttpConnection]]:
-        application = self._application(loop)
+        application = self._running = self._make_application(loop)
         # only applications that require tokens have a guard
         guard: TokenGuard | None = getattr(application, "token_guard", None)
         policy = HttpPolicy(
