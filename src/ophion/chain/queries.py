@@ -117,8 +117,7 @@ class ChainQueries:
         self.engine = chain.engine
         self.with_total_difficulty = chain.spec.terminal_total_difficulty is None
         """Whether block objects contain `totalDifficulty`."""
-        self.pending_now: BlockView | None = None
-        """The pending block; None after a change of head or pool."""
+        self._pending: BlockView | None = None
         self._clock = clock
         self._build_pending: Callable[[], Awaitable[BuiltBlock]] | None = None
         self._building: asyncio.Task[BlockView] | None = None
@@ -127,6 +126,10 @@ class ChainQueries:
         """Whether the running build of the pending block has already read the pool."""
         self._turn = asyncio.Lock()
         self._next: NextBlock | None = None
+        self._next_made_at = self._pending_made_at = 0
+        """Seconds in which the next and the pending block were made. A contract may depend on the time of a block, so
+        both blocks are made again in another second.
+        """
         self._set_head(chain.head)
         self.newest = LatestBlock(self.head_number, self.head_state)
         """Number and state of the head, for RPC requests that the Rust extension answers without Python."""
@@ -211,17 +214,23 @@ class ChainQueries:
 
     def forget_pending(self) -> None:
         """Mark the pending block as stale after a change of head or pool."""
-        self.pending_now = None
+        self._pending = None
         if self._has_begun:
             self._building = None
+
+    @property
+    def pending_now(self) -> BlockView | None:
+        """The pending block; None after a change of head or pool, and in another second."""
+        return self._pending if self._pending_made_at == int(self._clock.now()) else None
 
     async def pending(self) -> BlockView:
         """Return the pending block, which is built from the current pool. Concurrent callers share one build.
 
         While one build runs, at most one further build waits, however often the pool changes.
         """
-        if self.pending_now is not None:
-            return self.pending_now
+        pending = self.pending_now
+        if pending is not None:
+            return pending
         if self._building is None:
             self._has_begun = False
             self._building = asyncio.create_task(self._make_pending(), name="pending block")
@@ -234,10 +243,11 @@ class ChainQueries:
         async with self._turn:
             self._has_begun = True
             try:
+                second = int(self._clock.now())
                 built = await self._build_pending()
                 view = BlockView(self.chain, built.header, None, built)
                 if self._building is task:
-                    self.pending_now = view
+                    self._pending, self._pending_made_at = view, second
                 return view
             finally:
                 if self._building is task:
@@ -249,8 +259,10 @@ class ChainQueries:
         """Return header and environment of an empty block after the head. Gas price suggestions and gas estimates use
         them.
         """
-        if self._next is None:
-            preferences = BlockPreferences(timestamp=int(self._clock.now()), author=ZERO_ADDRESS)
+        second = int(self._clock.now())
+        if self._next is None or self._next_made_at != second:
+            self._next_made_at = second
+            preferences = BlockPreferences(timestamp=second, author=ZERO_ADDRESS)
             header = self.engine.prepare(self.head, preferences, self.chain)
             beneficiary = self.head.header.coinbase
             self._next = NextBlock(header, block_env(self.spec, self.chain.rules, header, beneficiary))

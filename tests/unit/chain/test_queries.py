@@ -232,6 +232,21 @@ def test_a_pending_block_that_could_not_be_built_is_tried_again(tmp_path: Path) 
     told(tmp_path, story)
 
 
+def test_the_next_and_the_pending_block_follow_the_clock(tmp_path: Path) -> None:
+    """A contract may wait for a time. A client that waits too sees the result before another block is made."""
+
+    async def story(core: TestCore) -> None:
+        queries = core.queries
+        following, pending = queries.next_block(), await queries.pending()
+        core.clock.advance(10)
+        assert queries.pending_now is None
+        assert queries.next_block().header.timestamp == following.header.timestamp + 10
+        assert (await queries.pending()).header.timestamp == pending.header.timestamp + 10
+        assert queries.next_block() is queries.next_block()
+
+    told(tmp_path, story)
+
+
 def test_the_next_block_has_prices_and_an_environment(tmp_path: Path) -> None:
     async def story(core: TestCore) -> None:
         queries = core.queries
