@@ -175,7 +175,7 @@ class ChainQueries:
         return None if found is None or self._is_ahead(found) else found
 
     def _final(self, tag: BlockTag) -> HashedHeader:
-        """Return the `safe` or `finalized` block: the head under BFT, after the merge and on development networks."""
+        """Return the `safe` or `finalized` block: the head, or UnknownBlock in networks without finality."""
         is_immediate = is_final_at(self.engine, self.head.number) or self.spec.is_dev
         if is_immediate or self.spec.terminal_total_difficulty is not None:
             return self.head

@@ -164,7 +164,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
     if options.print_command:
         print(command_line(loaded.given.values()))
         return 0
-    # omit the warning about API group PERM without permissioning, because the preset and not the user enables PERM
+    # omit the warning that API group PERM is enabled without permissioning: the preset enabled it, not the user
     unexpected = (warning for warning in warnings_of(loaded) if warning != PERM_WITHOUT_PERMISSIONS)
     for warning in (*misspelt_variables(os.environ, specs_of(NodeConfig)), *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     environ: Mapping[str, str] = os.environ
     if argv is None and os.path.basename(sys.argv[0]) == _BESU:  # the program was called through a link named besu
         tokens.insert(0, _BESU)
-        from ophion.node.besu.home import home_of  # lazy import: only Besu's name for this program needs it
+        from ophion.node.besu.home import home_of  # lazy import: only the command `besu` needs it
 
         home = home_of(sys.argv[0])
         environ = os.environ if home is None else {"OPHION_BESU_HOME": str(home), **os.environ}

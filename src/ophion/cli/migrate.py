@@ -132,7 +132,7 @@ def migrate(options: MigrateOptions, session: CommandSession) -> int:
     for warning in genesis.warnings:
         print(f"Warning: {warning}", file=sys.stderr)
     if options.config is not None:
-        translate_config(options.config, target)  # reports a mistake before the import, which may take hours
+        translate_config(options.config, target)  # report mistakes before the import, which may take hours
     engine = engine_for(genesis.spec, verifies_work=not options.skip_pow)
     storage = session.part(StorageConfig)
     with DataDirectory.open(target) as directory, closing(_open_source(options, engine, target)) as source:

@@ -140,7 +140,7 @@ class DatabaseReader:
                         )
                     del blocks[:done]
                     yield tables
-                    del tables  # releases their memory before the next execution
+                    del tables  # release the memory before the next execution
             return
         ((name, names),) = named
         while first <= last:

@@ -65,7 +65,7 @@ def write_parquet(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableD
         for file, table in zip(files, together, strict=True):
             file.add(table)
             del table
-        del together  # frees the rows, because the files have written them
+        del together  # free the rows, because the files have written them
         while sum(file.held_bytes for file in files) >= MAX_GROUP_BYTES:
             max(files, key=lambda file: file.held_bytes).flush()
     for file in files:

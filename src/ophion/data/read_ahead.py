@@ -60,7 +60,7 @@ class _RangeItems(Generic[T]):
                 item = self._items.popleft()
                 self._changed.notify_all()
             yield item
-            del item  # releases its memory before the wait for the next one
+            del item  # release the memory before waiting for the next item
 
     def close(self) -> None:
         """Stop the thread at its next item."""

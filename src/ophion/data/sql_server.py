@@ -94,7 +94,7 @@ class SqlServer:
         shown = (f"#{at}::varchar" if zoned else f"#{at}" for at, zoned in enumerate(is_zoned, 1))
         names = (name.replace('"', '""') for name, *_ in result.description)
         columns = ", ".join(f'{value} as "{name}"' for value, name in zip(shown, names, strict=True))
-        # the round trip removes comments and semicolon
+        # parse the query and print it again, which removes comments and the semicolon
         canonical = "select json_deserialize_sql(json_serialize_sql(?))"
         (query,) = self._connection.execute(canonical, [text]).fetchone()
         return self._connection.execute(f"select {columns} from ({query})")

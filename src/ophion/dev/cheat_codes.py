@@ -202,7 +202,7 @@ class DevNode:
         return self._assembler.preferences()
 
     async def add_block(self, *transactions: Transaction) -> BuiltBlock:
-        """Mine a block with exactly these transactions, with `HeadControl.add_block`."""
+        """Mine a block with exactly these transactions, by `HeadControl.add_block`."""
         async with self.sealer.head_lock:
             return await self.head.add_block(transactions, self._assembler.preferences(), _BUILD_DEADLINE_S)
 

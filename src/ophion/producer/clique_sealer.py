@@ -276,7 +276,7 @@ class CliqueSealer:
         return False
 
     async def _adopt(self, shared: SharedSeals, parent: Hash32, digest: Hash32 | None) -> None:
-        """Seal the block that another node of this signer has claimed and not sent."""
+        """Seal the block that another node with the same key has reserved, but not sent."""
         block = await shared.claimed_block()
         if block is None:
             return

@@ -175,7 +175,7 @@ class CallTree:
         from ophion.sdk.html import call_tree
 
         texts: dict[int, str] = {}
-        for call in reversed(list(self.walk())):  # inner calls first
+        for call in reversed(list(self.walk())):  # start with the innermost calls
             below = [texts.pop(id(one)) for one in call.calls]
             below += [call_tree(f"emit {one}", "", is_failed=False) for one in call.events()]
             texts[id(call)] = call_tree(call.line(), "".join(below), call.error is not None)

@@ -335,7 +335,7 @@ class Chain(BlockAccess):
         try:
             return self.backend.request(arguments.method_name(method), params)
         except (TypeError, RecursionError) as error:
-            # a method answers wrong parameters with an RpcError, so these parameters have no form in JSON
+            # wrong parameters give an RpcError, so any other error means that JSON cannot express the parameters
             if isinstance(error, OphionError):
                 raise
             raise ArgumentError(f"{method}: the parameters cannot be written as JSON: {error}") from None

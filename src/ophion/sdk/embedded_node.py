@@ -313,7 +313,7 @@ class EmbeddedNode(EmbeddedCore):
         self.runner.check()
         with self._lock:
             saved = self.dev.saved(snapshot)
-            # without a run of the event loop since the snapshot, only blocks and clock have changed: take the fast path
+            # if the event loop has not run since the snapshot, only blocks and clock have changed: take the fast path
             is_unchanged = self._saved_runs.pop(snapshot, None) == self._runs
             if saved is not None and is_unchanged and self._is_direct and self._blocks.revert(snapshot, saved):
                 return True

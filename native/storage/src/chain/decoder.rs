@@ -123,7 +123,7 @@ impl<T: Send + 'static> Decoder<T> {
         }
         let mut held = self.held();
         if !held.jobs.is_empty() && held.weight + weight > recovered_at_once() {
-            // start the worker on the held submissions, because one SIMD group has no space for the new submission too
+            // start the worker on the held submissions: they and the new submission do not fit into one SIMD group
             give(&self.rounds, mem::take(&mut *held));
         }
         held.weight += weight;

@@ -215,7 +215,7 @@ fn response(id: u64, lists: &[&[u8]]) -> Vec<u8> {
 /// Decode the hex-prefix encoding of a path. The leaf flag is ignored, as in geth.
 fn from_hex_prefix(encoded: &[u8]) -> Result<Nibbles> {
     let wrong = || Error::Decode("trie nodes: a path is not in hex-prefix encoding".into());
-    // an empty string is the path of the root as well
+    // an empty string also stands for the path of the root
     let Some((first, rest)) = encoded.split_first() else { return Ok(Nibbles::new()) };
     if first & 0xc0 != 0 || rest.len() > 32 {
         return Err(wrong());

@@ -135,8 +135,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("ophion-log-index-{}", std::process::id()));
         let (env, tables, _) = opening::open(&path, true, false, false).unwrap();
         let mut txn = env.write_txn().unwrap();
-        // in this test, each block has one fold, which depends on its number; blocks below 100 are in the index without
-        // sections
+        // each block has one fold of its bloom filter, by its number; blocks below 100 are in the index without sections
         let fold = |number: u64| [7, u64::MAX, 0, 12_345][(number % 4) as usize];
         let numbers: Vec<u64> = (0..300).chain([1_000, 1_001, 70_000, 1 << 39]).collect();
         for number in numbers.iter().filter(|number| **number < 100) {

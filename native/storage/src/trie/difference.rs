@@ -1,4 +1,4 @@
-//! Finds the differences between a stored trie and the trie of another node, from the root down.
+//! Finds the differences between a stored trie and the trie of a peer, from the root down.
 //!
 //! ```text
 //! root ─▶ wanted ──requests──▶ received node: equal children are skipped, others become wanted
@@ -19,7 +19,7 @@ use super::range_proof::{joined, pushed};
 /// Path and hash of a node of the other trie.
 type Wanted = (Nibbles, B256);
 
-/// A search for the differences between a stored trie and the trie of another node.
+/// A search for the differences between a stored trie and the trie of a peer.
 pub struct Difference {
     /// Trie nodes to request; the last one is requested next. The search goes depth first, so that the number of nodes
     /// in memory does not grow with the number of differences.
@@ -34,7 +34,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Start a search for the differences to the trie with this root.
+    /// Start a search for the differences from the trie with this root.
     pub fn to(root: B256) -> Self {
         Difference {
             wanted: vec![(Nibbles::new(), root)],

@@ -17,9 +17,9 @@
 //! | branch_delta.rs | branches stored as deltas               |
 //! | proofs.rs       | proofs, iteration                       |
 //! | paths.rs        | nodes by path                           |
-//! | node_rlp.rs     | nodes in RLP, as other nodes send them  |
+//! | node_rlp.rs     | trie nodes in RLP, as peers send them   |
 //! | range_proof.rs  | proofs that a range has all entries     |
-//! | difference.rs   | differences to a trie of another node   |
+//! | difference.rs   | differences from the trie of a peer     |
 //! | account.rs      | values: accounts and slots              |
 //! | memory_trie.rs  | tries of bytes, for tools               |
 

@@ -15,7 +15,7 @@ pub struct AccountDiff<'a> {
     pub address: &'a Address,
     pub before: Option<AccountInfo>,
     pub after: Option<&'a AccountInfo>,
-    /// The account after the transaction, with its slots; None for a plain transfer, which changes no slot.
+    /// The account after the transaction, for its changed slots. None for a plain transfer, because it changes no slots.
     account: Option<&'a Account>,
 }
 

@@ -52,7 +52,7 @@ def decode_payload(data: bytes) -> TesseraPayload:
     fields = FieldReader(data)
     sender, ciphertext, nonce = fields.field(), fields.field(), fields.field()
     boxes, box_nonce = fields.fields(), fields.field()
-    # do not read the group id after the recipients, because the private transaction in the payload names the group
+    # ignore the next field: it holds the group id, which the private transaction in the payload names too
     recipients = () if fields.is_at_end() else fields.fields()
     return checked(TesseraPayload(sender, ciphertext, nonce, box_nonce, boxes, recipients[: len(boxes)]))
 

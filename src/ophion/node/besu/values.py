@@ -54,7 +54,7 @@ def adapt_values(given: Iterable[OptionTexts]) -> tuple[list[OptionTexts], list[
     given = list(given)
     has_checkpoint = any(item.spec.name == "sync-checkpoint" for item in given)
     for item in given:
-        # with --sync-checkpoint, keep --sync-mode=CHECKPOINT: it is then an own value of Ophion
+        # with --sync-checkpoint, --sync-mode=CHECKPOINT has Ophion's meaning: do not convert it
         rules = None if has_checkpoint and item.spec.name == "sync-mode" else VALUE_RULES.get(item.spec.name)
         if rules is None or not any(_key(text) in rules for text in item.texts):
             adapted.append(item)

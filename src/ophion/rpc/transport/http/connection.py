@@ -391,7 +391,7 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._flush()
             if begun and type(reply) is Response:
-                # charge the time of an immediate response to the client, because it can take long
+                # the response was computed at once: charge the client for its time, because it can take long
                 self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:
