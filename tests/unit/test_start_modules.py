@@ -79,3 +79,16 @@ def test_storage_commands() -> None:
 def test_version() -> None:
     modules = imported("import sys; from ophion.__main__ import main; main(); print(*sys.modules)", "--version")
     check(modules, 33, {"asyncio", "logging", "platform.", "orjson", "ophion.node.config", "ophion.chainspec"})
+
+
+def test_methods_that_are_imported_after_the_start() -> None:
+    """A node imports the files of common methods soon after its start. They bring no engine of another network."""
+    code = (
+        "import sys, ophion.node.node\n"
+        "from ophion.rpc.methods import all_methods\n"
+        "for group in ('eth', 'net', 'debug', 'trace'):\n"
+        "    while all_methods().load_more(group): pass\n"
+        "print(*sys.modules)"
+    )
+    modules = imported(code)
+    check(modules, 289, {"ophion.consensus.bft.engine", "ophion.consensus.clique", "ophion.proofs"})

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ophion.errors import ProofError, RpcError
 from ophion.primitives.types import Address, Hash32
-from ophion.proofs.builder import MAX_SLOTS, account_bundle, transaction_bundle
-from ophion.proofs.bundle import ProofBundle
 from ophion.rpc.errors import LIMIT_EXCEEDED_CODE, SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema.registry import method
 from ophion.rpc.schema.schemas import ProofBundleResult
@@ -24,8 +22,14 @@ from ophion.rpc.schema.wire_types import (
 from ophion.rpc.services.block_reference import header_at
 from ophion.rpc.services.context import RpcContext
 
+if TYPE_CHECKING:
+    from ophion.proofs.bundle import ProofBundle
+
 
 def _decode_accounts(value: object) -> dict[Address, list[Hash32]]:
+    # lazy import: proofs need the engines of all networks, and few clients ask for proofs
+    from ophion.proofs.builder import MAX_SLOTS
+
     if type(value) is not dict or not all(type(slots) is list for slots in value.values()):
         raise invalid_params("accounts: an object with an array of storage positions for each address is expected")
     if sum(1 + len(slots) for slots in value.values()) > MAX_SLOTS:
@@ -58,6 +62,9 @@ async def get_proof_bundle(
     accounts after `block`. Needs IBFT 2.0, QBFT or Clique. With `byCheckpoint`, omits the headers with votes, for an
     auditor who knows the hash of the block. `ophion proof verify` verifies the proof.
     """
+    # lazy import: see `_decode_accounts`
+    from ophion.proofs.builder import account_bundle, transaction_bundle
+
     chain, wanted, is_checkpoint = ctx.queries.chain, accounts or {}, bool(by_checkpoint)
     if transaction is None and block is None:
         raise invalid_params("a transaction hash or a block number is expected")
