@@ -8,12 +8,26 @@ import shutil
 
 import pytest
 
-from ophion.testing.network import TestNetwork
+from ophion.native.crypto import PrivateKey
+from ophion.testing.network import TestNetwork, member_key
 from tests.interop.partner import GAS_LIMIT, GethPartner
 
 GOQUORUM = os.environ.get("GOQUORUM", "")
 
 needs_goquorum = pytest.mark.skipif(not shutil.which(GOQUORUM), reason="GOQUORUM does not name a GoQuorum binary")
+
+
+def keys_in_one_order(count: int) -> list[PrivateKey]:
+    """Return validator keys whose addresses have the same order as bytes and as text with a checksum.
+
+    A restarted GoQuorum 24.4 orders validators by this text instead of by bytes, and then expects other proposers than
+    the rest of the network. Each address returned begins with another decimal digit, where both orders are the same.
+    """
+    found: dict[int, PrivateKey] = {}
+    for key in map(member_key, range(1000)):
+        if key.address[0] >> 4 < 10:
+            found.setdefault(key.address[0] >> 4, key)
+    return [found[digit] for digit in sorted(found)[:count]]
 
 
 class GoQuorum(GethPartner):

@@ -22,7 +22,7 @@ from typing import Any
 from ophion.testing.network import TestNetwork
 from ophion.testing.node_process import NodeProcess
 from tests.interop.besu import Besu, needs_besu
-from tests.interop.goquorum import GoQuorum, needs_goquorum
+from tests.interop.goquorum import GoQuorum, keys_in_one_order, needs_goquorum
 from tests.interop.partner import Partner, mixed_network
 from tests.interop.transaction_load import FUNDS, SENDERS, RpcConnection, TransactionLoad
 
@@ -262,7 +262,10 @@ def least_squares(points: Sequence[tuple[float, float]]) -> float:
 
 def mixed_fault_network(path: Path) -> TestNetwork:
     """Return a network of seven validators whose genesis funds the senders of the load."""
-    network = mixed_network(TestNetwork(path, "qbft", 7, period_s=PERIOD_S, timeout_s=3 * PERIOD_S))
+    keys = keys_in_one_order(7)
+    network = mixed_network(
+        TestNetwork(path, "qbft", 7, period_s=PERIOD_S, timeout_s=3 * PERIOD_S, validator_keys=keys)
+    )
     genesis = json.loads(network.genesis_file.read_text())
     genesis["alloc"].update({key.address.hex(): {"balance": str(FUNDS)} for key in SENDERS})
     network.genesis_file.write_text(json.dumps(genesis))

@@ -102,19 +102,21 @@ class TestNetwork:
         launchers: dict[int, Sequence[str]] | None = None,
         discovering: Collection[int] = (),
         bft_options: Mapping[str, int] = MappingProxyType({}),
+        validator_keys: Sequence[PrivateKey] = (),
     ) -> None:
         """Set up a network.
 
         `clocks` has the seconds by which the clocks of some nodes are ahead. `own` has further options of some nodes.
         `launchers` are programs that run some nodes instead of the command. `tapped` is the node whose received
         messages are recorded. `discovering` are the nodes with discovery. `bft_options` are further keys of the section
-        of a BFT protocol.
+        of a BFT protocol. `validator_keys` replaces the first test keys.
         """
         count = validators + followers
         self.path = path
         self.engine = engine
         self.timeout_s = timeout_s
-        self.keys = sorted((member_key(index) for index in range(validators)), key=lambda key: key.address)
+        chosen = validator_keys or [member_key(index) for index in range(validators)]
+        self.keys = sorted(chosen, key=lambda key: key.address)
         """Keys of the validators in proposer order, then keys of the followers."""
         self.keys += [member_key(1000 + index) for index in range(followers)]
         self.ports = free_ports(count)
