@@ -91,6 +91,8 @@ class MixedFaults:
         self.members += [Member(6, "besu", Besu(network, 6, BESU_OPTIONS))]
         self.load = TransactionLoad([one.port for one in self.members], RATE, self.is_ready, random.Random(100))
         self.kills: dict[str, int] = {}
+        self.ended: dict[str, int] = {}
+        """Processes that ended although this test has not killed them."""
         self.samples: list[dict[str, Any]] = []
         self._samples_file = path / "samples"
         self._last_block = (0, time.monotonic())
@@ -111,6 +113,9 @@ class MixedFaults:
         while time.monotonic() < self._began + SECONDS:
             now = time.monotonic()
             for one in self.members:
+                if not one.node.is_running and not one.restart_at:
+                    self.ended[one.name] = self.ended.get(one.name, 0) + 1
+                    one.restart_at = now
                 if one.restart_at and now >= one.restart_at:
                     one.restart_at = 0.0
                     one.node.start()
@@ -152,6 +157,8 @@ class MixedFaults:
     def _check(self, now: float) -> None:
         """Compare the chains of all nodes at the lowest head, and print a line."""
         heights = {one.name: one.height() for one in self.members}
+        if max(heights.values()) < 0:
+            return
         low = min(height for height in heights.values() if height >= 0)
         hashes = {one.name: one.block_hash(low) for one in self.members if heights[one.name] >= 0}
         assert len({found for found in hashes.values() if found is not None}) == 1, f"a fork at {low}: {hashes}"
@@ -240,6 +247,7 @@ class MixedFaults:
             "longest_latency_s": round(latencies[-1], 1),
             "resent": self.load.resent,
             "kills": self.kills,
+            "ended": self.ended,
             "redirected": self.load.redirected,
             "refusals": self.load.refusals,
             "slope_mb_per_h": self.slope(),
@@ -283,5 +291,6 @@ def test_kills_under_load_lose_nothing(tmp_path: Path) -> None:
     finally:
         print(json.dumps(faults.report()), flush=True)
         faults.close()
+    assert not faults.ended, faults.ended
     slope = faults.slope()
     assert slope is None or slope <= MAX_SLOPE_MB, f"the memory grows by {slope} MB per hour"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -37,6 +38,8 @@ _CUMULATIVE: Final = 2
 _SPAN_KIND_INTERNAL: Final = 1
 _ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _PROTOCOL: Final = "http/json"
+_EXPORTER: Final = "otlp"
+_VISIBLE: Final = re.compile("[!-~]+")
 
 
 class OtlpSettings(Struct, frozen=True):
@@ -66,6 +69,8 @@ def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
     if not interval.isdecimal() or int(interval) < 100:
         raise ValueError(f"OTEL_METRIC_EXPORT_INTERVAL={interval} is not a number of milliseconds from 100 on.")
     headers = _pairs(variables, "OTEL_EXPORTER_OTLP_HEADERS")
+    if not all(map(str.isascii, (*headers, *headers.values()))):
+        raise ValueError("OTEL_EXPORTER_OTLP_HEADERS contains a character that is not ASCII.")
     return OtlpSettings(urls["metrics"], urls["traces"], headers, resource, int(interval) / 1000)
 
 
@@ -76,11 +81,24 @@ def _url(variables: Mapping[str, str], signal: str) -> str | None:
     name = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
     base = variables.get(_ENDPOINT)
     url = variables.get(name) or (f"{base.rstrip('/')}/v1/{signal}" if base else None)
-    if variables.get(f"OTEL_{signal.upper()}_EXPORTER") == "none" or url is None:
+    exporter = variables.get(f"OTEL_{signal.upper()}_EXPORTER") or _EXPORTER
+    if exporter not in (_EXPORTER, "none"):
+        raise ValueError(f"OTEL_{signal.upper()}_EXPORTER={exporter} is not supported; set it to {_EXPORTER} or none.")
+    if exporter == "none" or url is None:
         return None
-    if urlsplit(url).scheme != "http" or not urlsplit(url).hostname:
+    if not _is_http(url):
         raise ValueError(f"The OpenTelemetry endpoint {url} is not an http:// URL. Run a collector on this machine.")
     return url
+
+
+def _is_http(url: str) -> bool:
+    """Return whether a URL has the scheme http, a host and a valid port, and consists of visible ASCII characters."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises an error for a port out of range
+    except ValueError:
+        return False
+    return parts.scheme == "http" and bool(parts.hostname) and _VISIBLE.fullmatch(url) is not None
 
 
 def _pairs(variables: Mapping[str, str], name: str) -> dict[str, str]:
@@ -91,6 +109,8 @@ def _pairs(variables: Mapping[str, str], name: str) -> dict[str, str]:
         if not sign or not key.strip():
             raise ValueError(f"{name}: '{item}' is not key=value.")
         found[key.strip()] = unquote(value.strip())
+        if not (key + found[key.strip()]).isprintable():
+            raise ValueError(f"{name}: '{item}' contains a control character.")
     return found
 
 

@@ -188,6 +188,8 @@ class NodeConfig(Options):
             yield "The groups ANVIL, EVM and HARDHAT edit the chain: they need --p2p-enabled=false."
         if self.network.name is None and self.dev.is_used:
             yield "--dev-preset and the other --dev options belong to --network=dev, not to --genesis-file."
+        if self.security_module.is_used and self.data.validator_private_key_file is not None:
+            yield "--security-module=pkcs11 and --validator-private-key-file both name a validator key. Use one."
         encrypted = (
             (self.http_tls.enabled, "--rpc-http-tls-enabled"),
             (self.websocket_tls.enabled, "--rpc-ws-tls-enabled"),

@@ -92,6 +92,8 @@ class DataConfig(Options):
                 check_key_file(self.node_private_key_file, self.node_private_key_password_file)
             except KeyFileError as error:
                 yield str(error)
+        if self.validator_private_key_file is None and self.validator_private_key_password_file is not None:
+            yield f"{VALIDATOR_PASSWORD_OPTION} needs --validator-private-key-file."
         if self.validator_private_key_file is not None:
             try:
                 check_key_file(self.validator_private_key_file, self.validator_private_key_password_file)

@@ -63,7 +63,7 @@ class SecurityModuleConfig(Options):
             if unused:
                 yield f"{', '.join(unused)} need --security-module=pkcs11."
             return
-        missing = [name for name, value in given.items() if value is None]
+        missing = [name for name, value in given.items() if value in (None, "")]
         if missing:
             yield f"--security-module=pkcs11 needs {', '.join(missing)}."
         if find_spec("pkcs11") is None:

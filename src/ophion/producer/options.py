@@ -161,17 +161,21 @@ class ConsensusConfig(Options):
             return None
         import ssl  # lazy import: few nodes need this module
 
+        option_name = "--vote-store-ca-file"
         try:
             context = ssl.create_default_context(cafile=self.vote_store_ca_file)
             if self.vote_store_certificate_file is not None:
+                option_name = "--vote-store-certificate-file, --vote-store-key-file"
                 context.load_cert_chain(self.vote_store_certificate_file, self.vote_store_key_file)
         except OSError as error:  # the error may also be an error of OpenSSL
-            raise ConfigError(f"The certificates of the vote store cannot be used: {error}") from error
+            raise ConfigError(f"{option_name}: the certificates of the vote store cannot be used: {error}") from error
         return context
 
     def problems(self) -> Iterator[str]:
         files = (self.vote_store_ca_file, self.vote_store_certificate_file, self.vote_store_key_file)
         if any(file is not None for file in files) and not self.votes_over_tls:
             yield "--vote-store-ca-file, --vote-store-certificate-file and --vote-store-key-file need --vote-store=etcds://…"
+        if self.vote_store_key_file is not None and self.vote_store_certificate_file is None:
+            yield "--vote-store-key-file needs --vote-store-certificate-file."
         if not self.max_round_timeout_s > 0:
             yield f"Invalid value for option '--bft-max-round-timeout': {self.max_round_timeout_s} is not above 0"

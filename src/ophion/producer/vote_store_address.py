@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from typing import Final
 
@@ -12,6 +13,8 @@ from msgspec import Struct
 
 DEFAULT_PREFIX: Final = "ophion"
 _SCHEMES: Final = {"etcd": "http", "etcds": "https"}
+_PREFIX: Final = re.compile(r"[!-~]*")
+"""Visible ASCII characters. A question mark or a number sign would begin another part of the address."""
 _FORM: Final = "expected etcd://HOST:PORT[,HOST:PORT…]/PREFIX, or etcds:// for TLS"
 
 
@@ -39,8 +42,19 @@ def read_vote_store(text: str) -> VoteStoreAddress:
         raise ValueError(f"'{text}' is not a vote store: {_FORM}")
     members, _, prefix = rest.partition("/")
     urls = tuple(f"{scheme}://{member}" for member in members.split(","))
-    for url in urls:
-        parts = urllib.parse.urlsplit(url)
-        if not parts.hostname or parts.port is None or parts.username is not None:
-            raise ValueError(f"'{text}' is not a vote store: {_FORM}")
+    if not all(map(_is_member, urls)) or not _PREFIX.fullmatch(prefix) or {"?", "#"} & set(prefix):
+        raise ValueError(f"'{text}' is not a vote store: {_FORM}")
+    if len(set(urls)) < len(urls):
+        raise ValueError(f"'{text}' names a member of the vote store twice")
     return VoteStoreAddress(urls, prefix.strip("/") or DEFAULT_PREFIX)
+
+
+def _is_member(url: str) -> bool:
+    """Return whether a URL names a host and a port, and nothing else."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    has_more = parts.username is not None or parts.query or parts.fragment
+    return bool(parts.hostname and _PREFIX.fullmatch(parts.hostname) and port and not has_more)

@@ -90,7 +90,7 @@ class Pkcs11Signer:
         pkcs11, place = _pkcs11(), self._place
         library = pkcs11.lib(str(place.library))
         self._session = self._token(library).open(user_pin=place.pin)
-        self._private = self._session.get_key(object_class=pkcs11.ObjectClass.PRIVATE_KEY, label=place.label)
+        self._private = self._only_object(pkcs11.ObjectClass.PRIVATE_KEY, "private")
 
     def _token(self, library: Any) -> Any:
         pkcs11, chosen = _pkcs11(), self._place.slot
@@ -102,9 +102,17 @@ class Pkcs11Signer:
         known = ", ".join(f"{slot.slot_id} ({slot.get_token().label.strip()})" for slot in slots) or "none"
         raise pkcs11.NoSuchToken(f"no token in this slot; slots with a token: {known}")
 
+    def _only_object(self, kind: Any, name: str) -> Any:
+        """Return the only object of a kind with the label of the key. Raises `KeyFileError`."""
+        attribute = _pkcs11().Attribute
+        found = list(self._session.get_objects({attribute.CLASS: kind, attribute.LABEL: self._place.label}))
+        if len(found) != 1:
+            raise KeyFileError(f"{self._where}: the token has {len(found) or 'no'} {name} keys with this label.")
+        return found[0]
+
     def _read_public_key(self) -> bytes:
-        pkcs11, label = _pkcs11(), self._place.label
-        key = self._session.get_key(object_class=pkcs11.ObjectClass.PUBLIC_KEY, label=label)
+        pkcs11 = _pkcs11()
+        key = self._only_object(pkcs11.ObjectClass.PUBLIC_KEY, "public")
         curve, point = key[pkcs11.Attribute.EC_PARAMS], key[pkcs11.Attribute.EC_POINT]
         if curve != _SECP256K1_OID:
             raise KeyFileError(f"{self._where}: the key is not on the curve secp256k1.")

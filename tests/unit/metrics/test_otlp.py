@@ -52,6 +52,12 @@ def test_variables_are_read() -> None:
     ("name", "value", "reason"),
     [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c", "not an http:// URL"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:99999", "not an http:// URL"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c d:4318", "not an http:// URL"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://[::1:4318", "not an http:// URL"),
+        ("OTEL_METRICS_EXPORTER", "prometheus", "OTEL_METRICS_EXPORTER=prometheus is not supported"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=b%0D%0Ac", "control character"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "a=\u00e4", "not ASCII"),
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "set it to http/json"),
         ("OTEL_METRIC_EXPORT_INTERVAL", "soon", "milliseconds"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "a", "not key=value"),

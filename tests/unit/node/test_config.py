@@ -354,3 +354,17 @@ def test_numbers_of_a_development_node_have_limits() -> None:
 def test_options_of_a_development_node_that_work(tmp_path: Path) -> None:
     fork = ("--dev-fork-url=https://127.0.0.1:1/path@7", "--dev-fork-header=Authorization: Bearer abc")
     assert problems(*fork, f"--dev-dump-state={tmp_path / 'state.json'}", "--dev-config-out=keys.json") == []
+
+
+def test_a_validator_has_one_key(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("1" * 64)
+    found = problems("--security-module=pkcs11", f"--validator-private-key-file={key}", "--genesis-file=g")
+    assert any("both name a validator key" in problem for problem in found)
+    found = problems("--validator-private-key-password-file=password", "--genesis-file=g")
+    assert "--validator-private-key-password-file needs --validator-private-key-file." in found
+
+
+def test_a_key_of_the_vote_store_needs_its_certificate() -> None:
+    found = problems("--vote-store=etcds://a:1/p", "--vote-store-key-file=key", "--genesis-file=g")
+    assert "--vote-store-key-file needs --vote-store-certificate-file." in found

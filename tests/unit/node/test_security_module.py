@@ -21,6 +21,8 @@ def test_options_of_a_module_need_the_module() -> None:
 def test_a_module_needs_library_slot_key_and_pin(tmp_path: Path) -> None:
     problems = problems_of(SecurityModuleConfig(module=SecurityModule.PKCS11, slot="1"))
     assert "--security-module=pkcs11 needs --pkcs11-library, --pkcs11-key, --pkcs11-pin-file." in problems
+    empty = problems_of(SecurityModuleConfig(module=SecurityModule.PKCS11, slot="", key=""))
+    assert "--security-module=pkcs11 needs --pkcs11-library, --pkcs11-slot, --pkcs11-key, --pkcs11-pin-file." in empty
     wrong = SecurityModuleConfig(
         module=SecurityModule.PKCS11, library=tmp_path / "no.so", slot="1", key="k", pin_file=tmp_path / "no-pin"
     )

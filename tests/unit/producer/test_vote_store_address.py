@@ -19,8 +19,27 @@ def test_members_and_prefix_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "http://a:1/p", "etcd://", "etcd:///p", "etcd://a/p", "etcd://u:p@a:1/p", "etcd://a:x"]
+    "text",
+    [
+        *(
+            "",
+            "http://a:1/p",
+            "etcd://",
+            "etcd:///p",
+            "etcd://a/p",
+            "etcd://u:p@a:1/p",
+            "etcd://a:x",
+            "etcd://a:99999/p",
+        ),
+        *("etcd://a:0/p", "etcd://a:-1/p", "etcd://[::1:2379/p", "etcd://a:1,/p", "etcd://a b:1/p"),
+        *("etcd://a:1/p q", "etcd://a:1/p?x=1", "etcd://a:1/p#x", "etcd://a:1?x=1", "etcd://a:1/\u00e4"),
+    ],
 )
 def test_other_values_are_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"is not a vote store: expected etcd://HOST:PORT"):
         read_vote_store(text)
+
+
+def test_a_member_is_named_once() -> None:
+    with pytest.raises(ValueError, match="names a member of the vote store twice"):
+        read_vote_store("etcd://a:1,b:1,a:1/p")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not LIBRARY, reason=REASON)
 @pytest.fixture(scope="module")
 def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoftHsm]:
     pytest.importorskip("pkcs11", reason="python-pkcs11 is not installed")
-    found = SoftHsm(tmp_path_factory.mktemp("hsm"), "validator", "other:secp256r1")
+    found = SoftHsm(tmp_path_factory.mktemp("hsm"), "validator", "other:secp256r1", "twice", "twice")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOFTHSM2_CONF", str(found.config))
         yield found
@@ -43,7 +43,8 @@ def test_signatures_are_those_of_the_public_key(token: SoftHsm) -> None:
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        (_key(label="nothing"), "NoSuchKey"),
+        (_key(label="nothing"), "the token has no private keys with this label"),
+        (_key(label="twice"), "the token has 2 private keys with this label"),
         (_key(label="other"), "not on the curve secp256k1"),
         (_key(slot="empty"), "no token in this slot; slots with a token: .*ophion-test"),
         (_key(pin="9999"), "PinIncorrect"),
