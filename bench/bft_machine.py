@@ -20,9 +20,9 @@ from ophion.consensus.bft.events import (
     NewHead,
     ProposalChecked,
 )
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.protocol import ProtocolRules
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.state_machine import BftStateMachine
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.signing import legacy_transaction

@@ -17,8 +17,8 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.network import TestNetwork
 from ophion.testing.node_process import NodeProcess
 

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.native import wire
 from ophion.native.crypto import PrivateKey

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from ophion.chain.block import decode_block
 from ophion.chainspec.genesis import parse_genesis
 from ophion.cli.rlp import ExtraDataType, validators_of
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import RawMessage
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.clique import CliqueEngine
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import ConfigError, DecodeError, GenesisError, KeyFileError

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.network import TestNetwork, member_key
 from tests.interop.partner import Partner, check_agreement, end_all, mixed_network
 

@@ -32,7 +32,7 @@ def _program() -> tuple[str, ...]:
 
 def _rounds(network: TestNetwork, first: int, last: int) -> int:
     """Return how many of these blocks needed a later round."""
-    from ophion.consensus.bft.qbft import Qbft
+    from ophion.consensus.bft.qbft_messages import Qbft
 
     blocks = (network.nodes[0].rpc("eth_getBlockByNumber", hex(number), False) for number in range(first, last + 1))
     return sum(Qbft().decode_extra(bytes.fromhex(block["extraData"][2:])).round > 0 for block in blocks)

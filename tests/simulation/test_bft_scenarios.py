@@ -7,10 +7,10 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.messages import Commit, RoundChange
 from ophion.consensus.bft.protocol import ProtocolRules
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.status import Phase, status_of
 from ophion.testing.simulation.driver import NetworkSettings

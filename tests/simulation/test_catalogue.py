@@ -93,8 +93,8 @@ GOLDEN = {
         "prepared_round_change_by_k2",
     ],
 }
-"""Subjects of the test vectors by section. Sections 7.3 and 7.4 exist for both protocols, in test_ibft2.py and
-test_qbft.py.
+"""Subjects of the test vectors by section. Sections 7.3 and 7.4 exist for both protocols, in test_ibft2_messages.py and
+test_qbft_messages.py.
 """
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.height import Height
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_change import Certificate, RoundChanges
 from ophion.consensus.bft.round_synchronisation import RoundSynchronisation
 from ophion.consensus.bft.round_timing import RoundTiming

@@ -57,7 +57,7 @@ def missed_migration(header: Header, engine: Engine, chain: HeaderReader) -> Mis
     """Return an error if a quorum of the known validators has sealed a refused header under QBFT, otherwise None."""
     # lazy import: only a refused block needs this module
     from ophion.consensus.bft.extra_data import ExtraForm
-    from ophion.consensus.bft.qbft import Qbft
+    from ophion.consensus.bft.qbft_messages import Qbft
     from ophion.consensus.bft.signed_parts import header_digest
     from ophion.consensus.bft.validator_set import quorum_of
     from ophion.native.crypto import recover_addresses

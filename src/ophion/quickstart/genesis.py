@@ -9,8 +9,8 @@ from typing import Any, Final
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
 from ophion.chainspec.dev_network import CREATE2_DEPLOYER, DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.permissions.contract_genesis import account_contracts
 from ophion.primitives.types import Address
 from ophion.quickstart.plan import Consensus, NetworkPlan

@@ -18,8 +18,8 @@ from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.engine import BlockPreferences, Engine
 from ophion.native.crypto import PrivateKey

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.types import Address
 from ophion.testing.decrypting_relay import DecryptingRelay

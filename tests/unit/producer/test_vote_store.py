@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.errors import StorageError
 from ophion.native.store import Store, open_store
 from ophion.producer.vote_store import DURABLE_VOTES_KEY, VoteStore, without_votes

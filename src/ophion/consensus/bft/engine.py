@@ -21,7 +21,7 @@ from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import ProposedBlock
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.signatures import seal_author
 from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS, candidate_in_round, header_digest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ophion.consensus.bft.client_profiles import WireProfile
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, ProposedBlock, RoundChange
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_change import Certificate
 from ophion.consensus.bft.signatures import DigestSigner, message_author
 from ophion.consensus.bft.signed_parts import candidate_in_round

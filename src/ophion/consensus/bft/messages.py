@@ -1,8 +1,8 @@
 """Decoded BFT messages, shared by both protocols.
 
-`ibft2.py` and `qbft.py` define the encodings. The decoder recovers each `author` from the signature, so the state
-machine trusts this field. `encoded` holds the signed bytes as received, because certificates repeat these bytes and the
-signature covers them (consensus.md 0.6).
+`ibft2_messages.py` and `qbft_messages.py` define the encodings. The decoder recovers each `author` from the signature,
+so the state machine trusts this field. `encoded` holds the signed bytes as received, because certificates repeat these
+bytes and the signature covers them (consensus.md 0.6).
 
     Proposal      the proposer of a round offers a block; in later rounds with the round changes that justify it
     Prepare       a validator has checked the block and accepts it

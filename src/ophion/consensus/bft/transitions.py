@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from ophion.chainspec.consensus_parameters import BftParameters, BftTransition, EngineKind, ValidatorSelection
 from ophion.chainspec.spec import ChainSpec
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import BftProtocol
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.primitives.types import Address
 
 

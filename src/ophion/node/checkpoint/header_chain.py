@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus.bft.engine import BftEngine
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.engine import Engine
 from ophion.errors import CheckpointError, DecodeError, InvalidBlock, OphionError, ProofError

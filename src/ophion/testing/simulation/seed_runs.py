@@ -15,9 +15,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.protocol import ProtocolRules
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import tolerated_faults
 from ophion.testing.simulation.clique_runs import run_clique_seed

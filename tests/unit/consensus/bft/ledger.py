@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.ibft2 import Ibft2
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.ibft2_messages import Ibft2
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.engine import BlockPreferences, Vote
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.header import HashedHeader, Header

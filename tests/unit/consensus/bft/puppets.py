@@ -20,11 +20,11 @@ from ophion.consensus.bft.events import (
     SetTimer,
     TimerKind,
 )
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.messages import BftMessage, PreparedRound, Proposal, ProposedBlock
 from ophion.consensus.bft.protocol import ProtocolRules
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.state_machine import DEFAULT_LIMITS, BftStateMachine

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import BftProtocol, KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.errors import DecodeError
 from ophion.primitives import rlp
 from tests.unit.consensus.bft.golden import K2, K3, K4, message_block

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_codec import MessageCodec, signatures_expected
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RawMessage, RoundChange
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.errors import DecodeError
 from ophion.primitives import rlp

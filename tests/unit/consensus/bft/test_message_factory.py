@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ophion.consensus.bft.client_profiles import WireProfile
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from tests.unit.consensus.bft.golden import K1, message_block
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.protocol import MessageFactory, ProtocolRules
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
 from tests.unit.consensus.bft.golden import COMMITTEE, K1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.messages import Commit, Prepare
 from ophion.consensus.bft.round import EarlyVotes, Round
 from ophion.testing.simulation.fake_crypto import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_codec import signatures_expected
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import MessageKind, RawMessage
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.signed_parts import SignedParts, candidate_in_round, candidate_of
 from ophion.errors import DecodeError
 from ophion.primitives import rlp

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange
 from ophion.consensus.bft.protocol import ProtocolRules
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fake_crypto import has_other_body, stand_in_address, stand_in_seal_author
 from ophion.testing.simulation.fault_plan import LinkQuality, Misconduct

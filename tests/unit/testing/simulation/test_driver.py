@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.protocol import ProtocolRules
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.network import SimulatedNetwork
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.event_queue import EventQueue
 from ophion.testing.simulation.network import SimulatedNetwork

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.engine import Vote
 from ophion.testing.simulation.fake_crypto import (
     Content,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_buffer import MessageLimits
 from ophion.consensus.bft.messages import BftMessage, PreparedRound
 from ophion.consensus.bft.state_machine import BftStateMachine

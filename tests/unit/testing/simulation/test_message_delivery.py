@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ophion.consensus.bft.events import RelayMessage
 from ophion.consensus.bft.messages import Commit, Prepare
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fake_crypto import FakeMessageFactory
 from ophion.testing.simulation.fault_plan import LinkQuality

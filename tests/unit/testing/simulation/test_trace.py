@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fake_crypto import Content, FakeMessageFactory, stand_in_address, stand_in_block
 from ophion.testing.simulation.network import SimulatedNetwork

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
-from ophion.consensus.bft.ibft2 import Ibft2
+from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import Commit, Prepare, PreparedRound, Proposal, RawMessage, RoundChange
 from ophion.consensus.bft.round_change import RoundChanges

@@ -13,7 +13,7 @@ from ophion.consensus.bft.client_profiles import WireProfile
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm
 from ophion.consensus.bft.message_factory import KeyMessageFactory
 from ophion.consensus.bft.messages import PreparedRound, Proposal, RawMessage, RoundChange, Unjustified
-from ophion.consensus.bft.qbft import Qbft
+from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_change import RoundChanges
 from ophion.consensus.bft.signed_parts import candidate_in_round, header_digest
 from ophion.consensus.engine import Vote
