@@ -45,6 +45,7 @@ def creation() -> str:
 class Proxy(ThreadingHTTPServer):
     """Forwards requests to the forked node and counts them."""
 
+    request_queue_size = 128  # Anvil opens a connection for each request of a batch
     target: int
     requests = 0
     calls = 0

@@ -238,9 +238,13 @@ def test_options_of_anvil_are_understood(tmp_path: Path) -> None:
 def test_a_state_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    with dev(tmp_path / "data", f"--dump-state={folder}") as (_, process):
+    with dev(tmp_path / "data", f"--dump-state={folder / 'state.json'}") as (_, process):
+        (folder / "state.json").mkdir()
         process.stop()
-    assert f"cannot write the state file path={folder} reason=Is a directory" in process.output()
+    assert f"cannot write the state file path={folder / 'state.json'} reason=Is a directory" in process.output()
+    said = refusal("dev", f"--data-path={tmp_path / 'other'}", *QUIET, "--rpc-http-port=0", f"--dump-state={folder}")
+    assert f"(--dump-state, --state): {folder} is a folder" in said
+    assert "Traceback" not in said
     said = refusal("dev", f"--data-path={tmp_path / 'other'}", *QUIET, "--rpc-http-port=0", f"--config-out={folder}")
     assert f"--config-out: {folder}: Is a directory" in said
     assert "Traceback" not in said

@@ -28,6 +28,10 @@ _PANICS = {
 }
 
 
+def _no_parameters(value: object) -> AbiError:
+    return AbiError(f"the parameters of an ABI are a list of objects, not {shortened(value)}")
+
+
 class Parameters:
     """Inputs or outputs of a function, event or error."""
 
@@ -35,7 +39,7 @@ class Parameters:
 
     def __init__(self, entries: Sequence[Any], type_name: str = "", has_raw_addresses: bool = False) -> None:
         if not isinstance(entries, list | tuple) or not all(isinstance(one, Mapping) for one in entries):
-            raise AbiError(f"the parameters of an ABI are a list of objects, not {shortened(entries)}")
+            raise _no_parameters(entries)
         self.names = [str(one.get("name") or "") for one in entries]
         self.codecs = [declared_type(one, has_raw_addresses) for one in entries]
         self.codec = tuple_codec(self.codecs, self.names, type_name)
@@ -219,6 +223,15 @@ class Abi:
         """Custom errors of the contract by selector."""
         made = [Function(one) for one in self.entries if one.get("type") == "error"]
         return {one.selector: one for one in made}
+
+    def check(self) -> None:
+        """Raise `AbiError` if a parameter has no valid type. Otherwise the first use of its function raises it."""
+        for entry in self.entries:
+            for parameters in (entry.get("inputs") or (), entry.get("outputs") or ()):
+                if not isinstance(parameters, list | tuple) or not all(isinstance(one, Mapping) for one in parameters):
+                    raise _no_parameters(parameters)
+                for one in parameters:
+                    declared_type(one)
 
     def function(self, name: str, count: int | None = None) -> Function:
         """Return a function by name or by signature. Raises `AbiError` for an unknown or ambiguous name."""

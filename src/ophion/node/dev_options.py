@@ -213,6 +213,8 @@ class DevConfig(Options):
         if self.balance is not None and not 0 <= self.balance < 10**15:
             yield f"Invalid value for option '--dev-balance': {self.balance} is not between 0 and 10^15"
         yield from self._fork_problems()
+        if self.dump_state is not None and self.dump_state.is_dir():
+            yield f"Invalid value for option '--dev-dump-state' (--dump-state, --state): {self.dump_state} is a folder"
         for path, names in (
             (self.dump_state, "'--dev-dump-state' (--dump-state, --state)"),
             (self.config_out, "'--dev-config-out' (--config-out)"),

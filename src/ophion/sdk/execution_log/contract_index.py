@@ -140,7 +140,7 @@ class _Reader:
             raise ArtifactsError(f"{path} is not JSON: {error}. Compile the contracts again.") from None
         try:
             for one in self._contracts(document, path):
-                assert one.abi.errors is not None, "computed here, where an invalid ABI is reported"
+                one.abi.check()
                 self._found.append(one)
         except (AbiError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ArtifactsError(f"{path} is not an artifact of Hardhat, Foundry or solc: {error}") from None

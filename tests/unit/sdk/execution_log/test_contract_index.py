@@ -101,5 +101,9 @@ def test_a_bad_artifact_is_named(tmp_path: Path) -> None:
         load_index(tmp_path)
     with pytest.raises(ArtifactsError, match=r"Shop\.json is not an artifact of Hardhat, Foundry or solc"):
         written(tmp_path, "Shop.json", {"abi": [3], "bytecode": "0x"})
+    for inputs, reason in (([{"type": "uint7"}], "'uint7' is not an ABI type"), (5, "a list of objects, not 5")):
+        for kind in ("function", "event", "error"):
+            with pytest.raises(ArtifactsError, match=reason):
+                written(tmp_path, "Shop.json", {"abi": [{"type": kind, "name": "f", "inputs": inputs}]})
     with pytest.raises(ArtifactsError, match="is not a folder"):
         load_index(tmp_path / "missing")
