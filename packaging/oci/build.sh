@@ -24,6 +24,12 @@ mkdir -p "$root/opt/besu/bin" "$root/opt/besu/data"
 chroot "$root" /usr/bin/python3 -m venv /opt/ophion
 cp "$wheel" "$root/tmp/"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
+# the package index may be behind a proxy whose certificate authority only this machine knows
+certificates=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
+if [ -f "$certificates" ]; then
+    cp "$certificates" "$root/tmp/machine-certificates.crt"
+    export PIP_CERT=/tmp/machine-certificates.crt REQUESTS_CA_BUNDLE=/tmp/machine-certificates.crt
+fi
 chroot "$root" /opt/ophion/bin/pip install --no-cache-dir "/tmp/$(basename "$wheel")"
 ln -sf /opt/ophion/bin/ophion "$root/opt/besu/bin/besu"
 ln -sf /opt/ophion/bin/ophion "$root/usr/local/bin/ophion"
