@@ -717,6 +717,30 @@ def create_access_list(
 # --- tracing ------------------------------------------------------------------------------------
 
 @final
+class LogStream:
+    """A log search whose JSON array is produced in pieces."""
+
+    def __new__(
+        cls,
+        store: Store,
+        first: int,
+        last: int,
+        addresses: Sequence[bytes],
+        topics: Sequence[Sequence[bytes] | None],
+        max_results: int,
+        deadline_s: float,
+        /,
+    ) -> LogStream: ...
+    def next(self) -> bytes | None:
+        """Return the next piece, or None after the last. Works without the GIL.
+
+        The first piece fails if more than `max_results` logs match. Later pieces fail if the chain was reorganised.
+        """
+
+    def close(self) -> None:
+        """Release the search."""
+
+@final
 class TraceStream:
     """JSON text that a thread writes. The thread stops when the stream is closed or dropped."""
 

@@ -43,6 +43,10 @@ fn is_given_up() -> bool {
 
 /// Return the instant `seconds` from now; for huge values, an instant in the far future.
 pub fn after(seconds: f64) -> Instant {
-    let bounded = if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 86_400.0 };
-    Instant::now() + Duration::from_secs_f64(bounded)
+    Instant::now() + bounded(seconds)
+}
+
+/// Return a time limit of at most a day.
+pub fn bounded(seconds: f64) -> Duration {
+    Duration::from_secs_f64(if seconds.is_finite() { seconds.clamp(0.0, 86_400.0) } else { 86_400.0 })
 }

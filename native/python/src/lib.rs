@@ -53,6 +53,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     values::memory::register(module)?;
     chain::body::register(module)?;
     chain::fork::register(module)?;
+    chain::log_stream::register(module)?;
     chain::state::register(module)?;
     chain::state_download::register(module)?;
     chain::store::register(module)?;

@@ -49,8 +49,8 @@ class LimitConfig(Options):
     max_logs: int = option(
         "--rpc-max-logs",
         default=250_000,
-        check=at_least(1),
-        help="Maximum number of logs in one response; larger queries are refused.",
+        check=at_least(0),
+        help="Maximum number of logs in one response; larger queries are refused. 0 for no limit.",
     )
     max_response_bytes: int = option(
         "--rpc-max-response-size",

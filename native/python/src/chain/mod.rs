@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod fork;
+pub mod log_stream;
 pub mod state;
 pub mod state_download;
 pub mod store;

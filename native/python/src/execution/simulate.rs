@@ -6,7 +6,7 @@ use ophion_execution::call::outcome::summary;
 use ophion_execution::call::simulate::{CallResult, Rules, SimulatedCall, is_precompile, simulate};
 use ophion_primitives::deadline;
 use ophion_primitives::json::list;
-use ophion_rendering::objects::{Place, write_log, write_transaction};
+use ophion_rendering::objects::{LogPlace, Place, write_log, write_transaction};
 use ophion_storage::chain::body::BodyData;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -71,7 +71,10 @@ impl SimulatedBlock {
             .map(|(index, ((one, tx), known))| {
                 let place = Place { block_hash: block_hash.0, number, index: index as u64, base_fee, timestamp };
                 let mut logs = Vec::new();
-                list(&mut logs, "", &one.logs, |out, (at, log)| write_log(out, log, *at, &known.hash, &place, false));
+                list(&mut logs, "", &one.logs, |out, (index, log)| {
+                    let (block, transaction) = (&place, &known.hash);
+                    write_log(out, log, LogPlace { block, transaction, index: *index, removed: false });
+                });
                 let mut transaction = Vec::new();
                 write_transaction(&mut transaction, &tx.envelope, known, Some(&place));
                 (to_bytes(py, &logs), to_bytes(py, &transaction))

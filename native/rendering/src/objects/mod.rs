@@ -14,5 +14,5 @@ mod public_cases;
 mod tests;
 
 pub use blocks::{BlockParts, Transactions, write_block};
-pub use receipts::{BlockReceipts, ReceiptParts, write_log, write_receipt};
+pub use receipts::{BlockReceipts, LogPlace, ReceiptParts, write_log, write_receipt, write_stored_log};
 pub use transactions::{Place, write_transaction};

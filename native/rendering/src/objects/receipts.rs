@@ -6,7 +6,7 @@ use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::{B256, Log, TxKind, U256};
 use ophion_primitives::json::{data, data_or_null, list, quantity, raw, wide};
 use ophion_storage::chain::body::{Envelope, Known, Tx};
-use ophion_storage::chain::receipts::{Outcome, ReceiptData};
+use ophion_storage::chain::receipts::{Outcome, ReceiptData, StoredLog};
 
 use super::transactions::Place;
 
@@ -97,19 +97,44 @@ fn write_receipt_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: 
     raw(out, r#","removed":false}"#);
 }
 
-/// Write a log for filters and subscriptions. `log_index` is the index in the block. `removed` means that the block is
-/// no longer canonical.
-pub fn write_log(out: &mut Vec<u8>, log: &Log, log_index: u64, transaction: &B256, place: &Place, removed: bool) {
-    out.reserve(512 + 70 * log.data.topics().len() + 2 * log.data.data.len());
-    quantity(out, r#"{"logIndex":"#, log_index);
-    raw(out, if removed { r#","removed":true"# } else { r#","removed":false"# });
-    quantity(out, r#","blockNumber":"#, place.number);
-    data(out, r#","blockHash":"#, place.block_hash);
-    quantity(out, r#","blockTimestamp":"#, place.timestamp);
-    data(out, r#","transactionHash":"#, transaction);
-    quantity(out, r#","transactionIndex":"#, place.index);
-    data(out, r#","address":"#, log.address);
-    data(out, r#","data":"#, &log.data.data);
-    list(out, r#","topics":"#, log.data.topics(), |out, topic| data(out, "", topic));
+/// Where a log is: its block, its transaction, and its index in the block. `removed` means that the block is no longer
+/// canonical.
+#[derive(Clone, Copy)]
+pub struct LogPlace<'a> {
+    pub block: &'a Place,
+    pub transaction: &'a B256,
+    pub index: u64,
+    pub removed: bool,
+}
+
+/// Write a log for filters and subscriptions.
+pub fn write_log(out: &mut Vec<u8>, log: &Log, place: LogPlace<'_>) {
+    let topics = log.data.topics().iter().map(B256::as_slice);
+    write_log_parts(out, log.address.as_slice(), topics, &log.data.data, place);
+}
+
+/// Write a log of a stored record, with the text that `write_log` writes.
+pub fn write_stored_log(out: &mut Vec<u8>, log: &StoredLog<'_>, place: LogPlace<'_>) {
+    write_log_parts(out, log.address, log.topics.chunks_exact(B256::len_bytes()), log.data, place);
+}
+
+fn write_log_parts<'t>(
+    out: &mut Vec<u8>,
+    address: &[u8],
+    topics: impl Iterator<Item = &'t [u8]>,
+    bytes: &[u8],
+    place: LogPlace<'_>,
+) {
+    out.reserve(512 + 4 * 70 + 2 * bytes.len());
+    quantity(out, r#"{"logIndex":"#, place.index);
+    raw(out, if place.removed { r#","removed":true"# } else { r#","removed":false"# });
+    quantity(out, r#","blockNumber":"#, place.block.number);
+    data(out, r#","blockHash":"#, place.block.block_hash);
+    quantity(out, r#","blockTimestamp":"#, place.block.timestamp);
+    data(out, r#","transactionHash":"#, place.transaction);
+    quantity(out, r#","transactionIndex":"#, place.block.index);
+    data(out, r#","address":"#, address);
+    data(out, r#","data":"#, bytes);
+    list(out, r#","topics":"#, topics, |out, topic| data(out, "", topic));
     out.push(b'}');
 }

@@ -7,7 +7,7 @@ use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7702::{Authorization, SignedAuthorization};
 use alloy_primitives::{Address, B256, Bytes, Log, Signature, TxKind, U256, address, b256};
 use ophion_storage::chain::body::{Envelope, Known, Tx};
-use ophion_storage::chain::receipts::{Outcome, ReceiptData};
+use ophion_storage::chain::receipts::{Outcome, ReceiptData, StoredLog};
 use serde_json::{Value, json};
 
 use super::*;
@@ -279,12 +279,18 @@ fn receipts_of_a_block_count_gas_and_logs_on() {
 
 #[test]
 fn a_log_says_whether_it_was_removed() {
-    let object = parsed(|out| write_log(out, &log(), 4, &HASH, &place(), true));
+    let removed = LogPlace { block: &place(), transaction: &HASH, index: 4, removed: true };
+    let object = parsed(|out| write_log(out, &log(), removed));
     let expected = json!({
         "logIndex": "0x4", "removed": true, "blockNumber": "0x10", "blockHash": BLOCK, "blockTimestamp": "0x5bbb",
         "transactionHash": HASH, "transactionIndex": "0x2", "address": TO, "data": "0x0102", "topics": [KEY]
     });
     assert_eq!(object, lower(expected));
+    let log = log();
+    let topics: Vec<u8> = log.data.topics().iter().flat_map(|topic| topic.0).collect();
+    let (address, data) = (log.address.as_slice(), &log.data.data[..]);
+    let stored = StoredLog { transaction: 2, index: 4, address, topics: &topics, data };
+    assert_eq!(parsed(|out| write_stored_log(out, &stored, removed)), object);
 }
 
 #[test]

@@ -9,12 +9,13 @@ from ophion.errors import PrivacyRefused
 from ophion.primitives.hexcodec import data
 from ophion.rpc.errors import FILTER_NOT_FOUND, LOGS_FILTER_NOT_FOUND
 from ophion.rpc.schema.registry import WEBSOCKET, Caller, Example, client_of, method
-from ophion.rpc.schema.schemas import FilterChangesJson, LogsJson
+from ophion.rpc.schema.schemas import FilterChangesJson
 from ophion.rpc.schema.wire_types import Boolean, Quantity, Text, TextParam, encode_json
 from ophion.rpc.services import log_search
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.filters import FilterKind, LogChanges
 from ophion.rpc.services.log_query import LogQueryParam, LogSearchParam
+from ophion.rpc.services.log_search import LogsResult
 from ophion.rpc.services.subscriptions import AnyParam, OptionsParam, Subscriber, read_id
 
 
@@ -41,7 +42,7 @@ from ophion.rpc.services.subscriptions import AnyParam, OptionsParam, Subscriber
         )
     ],
 )
-async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsJson:
+async def get_logs(ctx: RpcContext, filter: LogSearchParam) -> LogsResult:
     """Returns the logs of a block range, or of one block by hash, that match addresses and topics.
 
     A range that exceeds the newest block ends at this block. A reversed range and an unknown hash are errors.
@@ -124,7 +125,7 @@ async def _log_changes(ctx: RpcContext, changes: LogChanges) -> bytes:
 
 
 @method("eth_getFilterLogs", needs={"chain"})
-async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsJson:
+async def get_filter_logs(ctx: RpcContext, filter_id: TextParam) -> LogsResult:
     """Returns all logs that match a log filter, regardless of earlier polls.
 
     Empty if the filter starts at the newest block and its `toBlock` has passed. For an id of `priv_newFilter`, returns

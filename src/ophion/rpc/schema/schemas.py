@@ -136,7 +136,7 @@ BlockJson = Annotated[bytes, spliced_result("block", "block object", BLOCK)]
 TransactionJson = Annotated[bytes, spliced_result("transaction", "transaction object", TRANSACTION)]
 ReceiptJson = Annotated[bytes, spliced_result("receipt", "receipt object", RECEIPT)]
 ReceiptsJson = Annotated[bytes, spliced_result("receipts", "receipt objects in order", _array(RECEIPT))]
-LogsJson = Annotated[bytes, spliced_result("logs", "log objects", _array(LOG))]
+LOGS_JSON: Final = spliced_result("logs", "log objects", _array(LOG))
 FilterChangesJson = Annotated[
     bytes,
     spliced_result("changes", "hashes of blocks or transactions, or log objects", _array({"anyOf": [_HASH, LOG]})),

@@ -1,31 +1,36 @@
 """Log searches: their limits, and the choice between event loop and worker threads (read lane).
 
 Searches of a few small blocks run on the event loop. All others run in the read lane with the deadline of the request.
-The result is JSON text from the extension, which is copied into the response.
+The result is JSON text from the extension. A result of more than one piece is streamed, so that it takes little memory.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, Final
 
 from ophion.chain.queries import SHORT_GAS
-from ophion.errors import StorageError
+from ophion.errors import RpcError, StorageError
 from ophion.native.exceptions import translated
+from ophion.native.store import LogStream
 from ophion.primitives.header import HashedHeader
 from ophion.rpc.errors import BLOCK_NOT_FOUND, RANGE_TOO_LARGE, is_limit
+from ophion.rpc.schema.schemas import LOGS_JSON
 from ophion.rpc.services.block_reference import block_range, is_long
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.filters import ChainChange, LogChanges
 from ophion.rpc.services.log_query import LogQuery
+from ophion.rpc.transport.streaming import StreamedResult, opened
 
 NOTHING = b"[]"
+LogsResult = Annotated[bytes | StreamedResult, LOGS_JSON]
 _FEW_BLOCKS: Final = 16
+_NO_LIMIT: Final = 2**63 - 1
 _LOG_MEMBER: Final = b'"logIndex":'
 """The JSON key that each log has once. Its occurrences in a result are the number of logs."""
 
 
-async def search(ctx: RpcContext, query: LogQuery) -> bytes:
+async def search(ctx: RpcContext, query: LogQuery) -> bytes | StreamedResult:
     """Return the logs of one block or of a block range. A range that exceeds the head ends at the head (json-rpc.md
     5.6).
     """
@@ -37,7 +42,7 @@ async def search(ctx: RpcContext, query: LogQuery) -> bytes:
     most = ctx.limits.max_logs_range
     if most and len(blocks) > most + 1:
         raise RANGE_TOO_LARGE()
-    return await _range(ctx, query, blocks[0], blocks[-1])
+    return await _streamed(ctx, query, blocks[0], blocks[-1])
 
 
 async def _in_block(ctx: RpcContext, query: LogQuery) -> bytes:
@@ -56,7 +61,44 @@ async def _of_block(ctx: RpcContext, query: LogQuery, header: HashedHeader, is_r
     return await ctx.lanes.read.run(read) if is_long(header.header) else read()
 
 
+async def _streamed(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes | StreamedResult:
+    """Search a block range. A large result is streamed; while too many streams are open, it is collected instead."""
+    if _is_short(ctx, first, last):
+        return await _range(ctx, query, first, last)
+    try:
+        return await opened(ctx.lanes.read, ctx.streams, lambda: _LogSource(ctx, query, first, last))
+    except RpcError:  # the only such error: the limit of streams
+        return await _range(ctx, query, first, last)
+
+
+class _LogSource:
+    """Produces the pieces of a log search."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, ctx: RpcContext, query: LogQuery, first: int, last: int) -> None:
+        limits = ctx.limits
+        with translated():
+            self._stream = LogStream(
+                ctx.queries.store,
+                first,
+                last,
+                query.addresses,
+                query.topics,
+                limits.max_logs or _NO_LIMIT,
+                limits.timeout_s,
+            )
+
+    def next(self) -> bytes | None:
+        with translated():
+            return self._stream.next()
+
+    def close(self) -> None:
+        self._stream.close()
+
+
 async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes:
+    """Search a block range, and return the whole result."""
     limits = ctx.limits
 
     def read() -> bytes:
@@ -66,7 +108,7 @@ async def _range(ctx: RpcContext, query: LogQuery, first: int, last: int) -> byt
                 last,
                 query.addresses,
                 query.topics,
-                limits.max_logs,
+                limits.max_logs or _NO_LIMIT,
                 limits.max_response_bytes,
                 limits.timeout_s,
             )

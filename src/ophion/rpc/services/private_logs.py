@@ -73,7 +73,7 @@ def _range(ctx: RpcContext, ledger: PrivateLedger, query: PrivateQuery, first: i
             if number > last:
                 return found
             found += block_logs(ledger, query, block, number)
-            if len(found) > min(ctx.limits.max_logs, MAX_LOGS):
+            if len(found) > min(ctx.limits.max_logs or MAX_LOGS, MAX_LOGS):
                 raise RANGE_TOO_LARGE()
         if len(blocks) < _BLOCKS_AT_ONCE:
             return found
