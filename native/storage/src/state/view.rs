@@ -171,7 +171,7 @@ impl Source for Stored<'_> {
     fn load<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let nodes = match &self.0.snapshot {
             Some(snapshot) if self.0.public.is_some() => snapshot.private_nodes(),
-            Some(snapshot) => snapshot.nodes(),
+            Some(snapshot) => snapshot.remembered_nodes(),
             None => return NoSource.load(id, read),
         };
         if let Some(whole) = self.0.combined.get(id) {

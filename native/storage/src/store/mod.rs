@@ -13,7 +13,9 @@
 //! | tx_index.rs                | position of a transaction on the chain        |
 //! | tx_index_buffer.rs         | index rows of the last blocks, in memory      |
 //! | key_value_tables.rs        | tables of other packages                      |
+//! | known_rows.rs              | where a snapshot has found trie nodes         |
 //! | log_index.rs               | blocks by log address and topic               |
+//! | memory_limit.rs            | memory of the machine or the control group    |
 //! | private_results.rs         | results of private transactions               |
 //! | reachability.rs            | trie nodes that the stored states need        |
 //! | node_cache.rs              | trie nodes near the root, in memory           |
@@ -30,7 +32,9 @@ mod database;
 pub mod forked_state;
 mod integrity_check;
 mod key_value_tables;
+mod known_rows;
 mod log_index;
+mod memory_limit;
 mod node_cache;
 mod node_writer;
 mod opening;

@@ -21,7 +21,7 @@ impl NodeWriter {
 
     /// Return a `Saver` that adds new trie nodes here and can also read stored nodes.
     pub(super) fn beside<'a>(&'a mut self, txn: &'a RoTxn<'a>) -> impl Saver + 'a {
-        NodeSaver { nodes: Nodes { table: self.table, txn }, writer: self }
+        NodeSaver { nodes: Nodes::new(self.table, txn), writer: self }
     }
 
     fn first(&self) -> u64 {

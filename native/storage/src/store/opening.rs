@@ -7,6 +7,7 @@ use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
+use super::memory_limit::memory_limit;
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
 /// Virtual size of the memory map. Large files get a larger map, and the size is halved until the system accepts it.
@@ -44,6 +45,11 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     }
     if !durable {
         flags |= EnvFlags::NO_SYNC;
+    }
+    if memory_limit().is_some_and(|memory| length.unwrap_or_default() > memory) {
+        // Most reads are at random places. In a database larger than memory, pages read ahead displace pages that will
+        // be read again.
+        flags |= EnvFlags::NO_READ_AHEAD;
     }
     explain_bus_errors();
     let env = open_env(path, flags, map_size(length.unwrap_or_default()))?;

@@ -277,7 +277,7 @@ pub struct GroupState {
 impl Snapshot {
     /// Return the source of private trie nodes.
     pub(crate) fn private_nodes(&self) -> Nodes<'_> {
-        Nodes { table: self.tables().private_nodes, txn: self.txn() }
+        Nodes::new(self.tables().private_nodes, self.txn())
     }
 
     /// Return the last block processed for private transactions.

@@ -7,6 +7,7 @@ use heed::{RoTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::{Database, missing};
+use super::known_rows::KnownRows;
 use super::log_index;
 use super::records::{
     HEADER_AT, Nodes, counted, head, known_at, number, read_body, read_header, read_receipts, split_body,
@@ -21,12 +22,14 @@ use crate::trie::{Account, EMPTY_ROOT, Trie};
 /// An open read transaction. It should be short-lived, because LMDB cannot reuse the pages that it sees.
 pub struct Snapshot {
     txn: RoTxn<'static, WithoutTls>,
+    /// Rows of the table `nodes` that this snapshot has read.
+    known: KnownRows,
     pub inner: Arc<Database>,
 }
 
 impl Database {
     pub fn snapshot(self: &Arc<Self>) -> Result<Snapshot> {
-        Ok(Snapshot { txn: self.read_txn()?, inner: self.clone() })
+        Ok(Snapshot { txn: self.read_txn()?, known: KnownRows::default(), inner: self.clone() })
     }
 }
 
@@ -40,7 +43,13 @@ impl Snapshot {
     }
 
     pub(crate) fn nodes(&self) -> Nodes<'_> {
-        Nodes { table: self.inner.tables.nodes, txn: &self.txn }
+        Nodes::new(self.inner.tables.nodes, &self.txn)
+    }
+
+    /// Return the source of trie nodes for an execution, which reads a node and then changes it. The second read of a
+    /// node does not look it up again.
+    pub(crate) fn remembered_nodes(&self) -> Nodes<'_> {
+        Nodes { known: Some(&self.known), ..self.nodes() }
     }
 
     pub fn head(&self) -> Result<Option<(B256, u64)>> {

@@ -8,6 +8,7 @@ use heed::RoTxn;
 use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
+use super::known_rows::KnownRows;
 use super::tables::{Table, Tables, meta};
 use crate::chain::body::{BodyData, Known, decode_body};
 use crate::chain::receipts::{self, ReceiptData};
@@ -17,10 +18,27 @@ use crate::trie::{Source, load};
 pub struct Nodes<'t> {
     pub table: Table,
     pub txn: &'t RoTxn<'t>,
+    /// Rows of this table that were read before in the same snapshot.
+    pub known: Option<&'t KnownRows>,
 }
 
 impl<'t> Nodes<'t> {
+    pub fn new(table: Table, txn: &'t RoTxn<'t>) -> Self {
+        Nodes { table, txn, known: None }
+    }
+
     pub fn row(&self, id: u64) -> Result<&'t [u8]> {
+        let Some(known) = self.known else { return self.lookup(id) };
+        // SAFETY: the rows were read in the read transaction of this snapshot, which is open for `'t`.
+        if let Some(row) = unsafe { known.get(id) } {
+            return Ok(row);
+        }
+        let row = self.lookup(id)?;
+        known.keep(id, row);
+        Ok(row)
+    }
+
+    fn lookup(&self, id: u64) -> Result<&'t [u8]> {
         let found = self.table.get(self.txn, &id.to_be_bytes())?;
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }

@@ -161,7 +161,7 @@ impl Database {
                 Some(_) => return Ok(()),
                 None => return Err(Error::Storage("a part of a storage has no beginning".into())),
             };
-            let trie = with_slots(base, &slots, &Nodes { table: tables.nodes, txn })?;
+            let trie = with_slots(base, &slots, &Nodes::new(tables.nodes, txn))?;
             let link = grown(&trie, writer, txn)?;
             if has_more {
                 let next = slots.last().map(|(key, ..)| following(*key)).expect("more slots follow a slot");
@@ -220,7 +220,7 @@ impl Database {
     pub fn put_accounts(&self, accounts: &[(B256, FlatAccount)], removed: &[B256], named: &[Named]) -> Result<()> {
         self.write_nodes(|txn, tables, writer| {
             let mut trie = accounts_trie(tables, txn)?;
-            let nodes = Nodes { table: tables.nodes, txn };
+            let nodes = Nodes::new(tables.nodes, txn);
             for key in removed {
                 trie.remove(&Nibbles::unpack(key), &nodes)?;
             }
@@ -254,7 +254,7 @@ impl Database {
         // an empty string stands for a trie node that the peer does not have
         nodes.truncate(nodes.iter().position(|node| node.is_empty()).unwrap_or(nodes.len()));
         let txn = self.read_txn()?;
-        let source = Nodes { table: self.tables.nodes, txn: &txn };
+        let source = Nodes::new(self.tables.nodes, &txn);
         difference.receive(&nodes, &accounts_trie(&self.tables, &txn)?, &source)
     }
 
