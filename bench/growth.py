@@ -1,150 +1,51 @@
 """Measure cost against size: python bench/growth.py --keep DIRECTORY [--blocks 1000 10000] [--accounts 1000 100000]
 
-Builds chains in the given directory, outside the repository, and keeps them for the next run. One chain has the given
-number of blocks, with a few calls in each that emit logs. Every call has a frequent topic, and every thousandth block
-has a rare topic. Another chain has the given number of accounts and as many storage slots. For each size, the script
-prints one JSON line. At the end, it writes an SVG plot for each figure into the same directory.
+Builds chains in the given directory, outside the repository, and keeps them for the next run; an interrupted build
+continues. One chain has the given number of blocks, with `--calls` calls in each that emit `--logs` logs. Almost all
+logs have a frequent topic, and every thousandth block has a log with a rare topic. Another chain has the given number
+of accounts and as many storage slots. With `--beside N`, the chains of blocks have N accounts and slots as well. For
+each size, the script prints one JSON line. At the end, it writes an SVG plot for each figure into the same directory.
 
 Figures of a chain: seconds from start to the first answer, after a normal stop and after SIGKILL; memory; microseconds
 of balances and calls at the head and at random old blocks, of random old receipts and traces; milliseconds of
-eth_getLogs over the whole chain for both topics; bytes on disk per transaction. Figures of a state: processor
-microseconds per transfer and per token transfer in blocks of 4,000, in all and until the state root is known;
-milliseconds until such a block is written. Each figure is the best of eight blocks.
+eth_getLogs over the whole chain for the rare topic; logs a second, and the growth of memory, of eth_getLogs for the
+frequent topic; bytes on disk per transaction; seconds of a backup and of `storage check`. Figures of a state: processor
+microseconds per transfer and per token transfer in blocks of 4,000, in all, until the state root is known, and of the
+write; pages written and page faults per transaction. Each figure is the best of eight blocks.
+
+`--memory MB` runs the measurement of states in a control group (cgroup 1) with this memory limit, which includes the
+page cache. This needs root.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
 import json
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from ophion.native.crypto import PrivateKey
-from ophion.node.datadir import DataDirectory
+from growth_chains import FREQUENT, RARE, SENDERS, Builder, Growth, build, opened_core, words
+
 from ophion.runtime.thread_pools import ThreadLanes
-from ophion.testing.node_core import TestCore, open_core
+from ophion.testing.node_core import TestCore
 from ophion.testing.node_process import MINING, NodeProcess
-from ophion.testing.signing import DEV_KEYS, legacy_transaction
 
-GAS_PRICE: Final = 10**10
-CALLS_A_BLOCK: Final = 4
-RARE_EVERY: Final = 1000
-NEW_A_CALL: Final = 250
-"""Number of accounts or slots that one call creates."""
-MAX_NEW_A_BLOCK: Final = 500_000
-CALL_GAS: Final = 16_000_000
-FREQUENT, RARE = 0xF1, 0xA7
-SENDERS: Final = [PrivateKey((0xACC0 + number).to_bytes(32, "big")) for number in range(16)]
 MEASURED: Final = 200
-
-EMIT: Final = "60003560206000a1 00"
-"""EVM code that emits a log whose topic is the first word of the input."""
-LOOP: Final = "600035602035810190 5b {body} 600101 818110 6009 57 00"
-"""EVM code that runs the body for consecutive numbers. The input has the first number and the count."""
-PAY: Final = LOOP.format(body="6000808080 6001 85 6000 f1 50")
-TOKEN: Final = (
-    "36 6060 14 6020 57"
-    "600035 80 54 602035 01 90 55 33 80 54 600101 90 55 60206000a0 00"
-    "5b 600035602035810190 5b 8080 55 600101 818110 602a 57 00"
-)
-"""EVM code that adds an amount to the slot of a recipient, counts the sender's calls and emits a log.
-
-With a third word of input, it fills consecutive slots instead. The input then has the first number and the count.
-"""
-
-
-def creation(runtime: str) -> bytes:
-    code = bytes.fromhex(runtime.replace(" ", ""))
-    return bytes.fromhex(f"60{len(code):02x}80600b6000396000f3") + code
-
-
-def words(*numbers: int) -> bytes:
-    return b"".join(number.to_bytes(32, "big") for number in numbers)
-
-
-class Builder:
-    """Makes blocks of one chain in this process."""
-
-    def __init__(self, core: TestCore) -> None:
-        self.core = core
-        self._nonces: dict[PrivateKey, int] = {}
-
-    def sign(self, key: PrivateKey, to: bytes | None, data: bytes = b"", value: int = 0, gas: int = 100_000) -> bytes:
-        nonce = self._nonces.get(key)
-        if nonce is None:
-            nonce = self.core.queries.head_state.nonce(key.address)
-        self._nonces[key] = nonce + 1
-        return legacy_transaction(key, nonce, to=to, data=data, value=value, gas=gas, gas_price=GAS_PRICE)
-
-    async def deploy(self, runtime: str) -> bytes:
-        _, (tx_hash,) = await self.core.mine(self.sign(DEV_KEYS[0], None, creation(runtime), gas=1_000_000))
-        position = self.core.queries.transaction_position(tx_hash)
-        assert position is not None
-        receipt = json.loads(self.core.chain.store.receipt_at_json(position[0], position[2], False) or b"")
-        return bytes.fromhex(receipt["contractAddress"][2:])
-
-    async def fund(self) -> None:
-        """Give every sender enough ether for its gas."""
-        await self.core.mine(*(self.sign(DEV_KEYS[1], key.address, value=4 * 10**21) for key in SENDERS))
-
-
-async def build_blocks(core: TestCore, count: int, notes: dict[str, Any]) -> None:
-    builder = Builder(core)
-    await builder.fund()
-    emitter = await builder.deploy(EMIT)
-    notes["emitter"] = emitter.hex()
-    began = time.perf_counter()
-    while core.queries.head_number < count:
-        number = core.queries.head_number + 1
-        topics = [FREQUENT] * CALLS_A_BLOCK
-        if number % RARE_EVERY == 0:
-            topics[0] = RARE
-        raws = [builder.sign(SENDERS[index], emitter, words(topic)) for index, topic in enumerate(topics)]
-        await core.mine(*raws)
-    notes["build_s"] = round(time.perf_counter() - began, 1)
-
-
-async def build_accounts(core: TestCore, count: int, notes: dict[str, Any]) -> None:
-    builder = Builder(core)
-    await builder.fund()
-    payer, token = await builder.deploy(PAY), await builder.deploy(TOKEN)
-    notes["token"] = token.hex()
-    began = time.perf_counter()
-    new_a_block = min(MAX_NEW_A_BLOCK, max(10_000, count // 20))
-    for first in range(0, count, new_a_block):
-        raws = []
-        for start in range(first, min(first + new_a_block, count), NEW_A_CALL):
-            raws.append(builder.sign(SENDERS[0], payer, words((1 << 64) + start, NEW_A_CALL), NEW_A_CALL, CALL_GAS))
-            raws.append(builder.sign(SENDERS[1], token, words(1 + start, NEW_A_CALL, 1), 0, CALL_GAS))
-        await core.send(*raws)
-        core.clock.advance(1)
-        built_block = await core.core.assembler.assemble(600.0)
-        await core.core.assembler.commit(built_block.header, built_block, core.clock.monotonic())
-    assert core.queries.head_state.storage(token, words(count)) == words(count)
-    notes["build_s"] = round(time.perf_counter() - began, 1)
-
-
-def built(place: Path, build: Callable[[TestCore, int, dict[str, Any]], Any], size: int) -> dict[str, Any]:
-    """Build a chain unless it exists, and return the stored notes about the chain."""
-    file = place / "notes.json"
-    if not file.exists():
-        shutil.rmtree(place, ignore_errors=True)
-        with DataDirectory.open(place) as opened:
-            opened.store()
-        notes: dict[str, Any] = {}
-        with open_core(place / "database") as core:
-            asyncio.run(build(core, size, notes))
-        file.write_text(json.dumps(notes))
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
+FREQUENT_BLOCKS: Final = 100_000
+"""Number of blocks in which the frequent topic is searched, so that longer chains compare."""
+LOG_KEY: Final = b'"logIndex"'
 
 
 def disk_bytes(place: Path) -> int:
@@ -168,38 +69,58 @@ def microseconds(node: NodeProcess, method: str, params: Callable[[], list[Any]]
     return round(sorted(taken)[len(taken) // 2] * 1e6, 1)
 
 
-def measure_chain(place: Path, blocks: int, notes: dict[str, Any]) -> dict[str, Any]:
+def start(node: NodeProcess) -> float:
+    """Start a node. Returns the seconds until its first answer."""
+    began = time.perf_counter()
+    node.start()
+    node.rpc("eth_blockNumber")
+    return time.perf_counter() - began
+
+
+def start_and_stop(node: NodeProcess) -> float:
+    taken = start(node)
+    node.stop()
+    return taken
+
+
+def processor_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_chain(place: Path, growth: Growth, notes: dict[str, Any]) -> dict[str, Any]:
     rng = random.Random(1)
+    first, last = notes["first_block"], notes["first_block"] + growth.blocks - 1
     emitter = "0x" + notes["emitter"]
     sender = "0x" + SENDERS[0].address.hex()
-    options = (*MINING[:1], "--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG")
-    found: dict[str, Any] = {"blocks": blocks, "disk_bytes_per_tx": disk_bytes(place) // (blocks * CALLS_A_BLOCK)}
-
-    def start(node: NodeProcess) -> float:
-        began = time.perf_counter()
-        node.start()
-        node.rpc("eth_blockNumber")
-        return time.perf_counter() - began
-
-    node = NodeProcess(place, *options)
+    found: dict[str, Any] = {"blocks": growth.blocks, "disk_mb": disk_bytes(place) >> 20}
+    options = ("--rpc-http-api=ETH,NET,WEB3,TRACE,DEBUG", "--rpc-max-logs=0", "--http-timeout-seconds=3600")
+    node = NodeProcess(place, *MINING[:1], *options)
     try:
+        start_and_stop(node)
+        found["start_s"] = round(min(start_and_stop(node) for _ in range(3)), 3)
+        killed = []
+        for _ in range(3):
+            start(node)
+            os.kill(node.pid, signal.SIGKILL)
+            node.kill()
+            killed.append(start(node))
+            found["start_after_kill_cpu_s"] = round(processor_s(node.pid), 3)
+            found["anonymous_mb"] = memory_mb(node.pid)
+            node.stop()
+        found["start_after_kill_s"] = round(min(killed), 3)
         start(node)
-        node.stop()
-        found["start_s"] = round(min(_stopped(node, start(node)) for _ in range(3)), 3)
-        start(node)
-        os.kill(node.pid, signal.SIGKILL)
-        node.kill()
-        found["start_after_kill_s"] = round(start(node), 3)
-        found["anonymous_mb"] = memory_mb(node.pid)
 
         def old() -> str:
-            return hex(rng.randrange(5, blocks))
+            return hex(rng.randrange(first, last))
 
         def transaction() -> list[str]:
-            return [node.rpc("eth_getBlockByNumber", old(), False)["transactions"][-1]]
+            while not (hashes := node.rpc("eth_getBlockByNumber", old(), False)["transactions"]):
+                pass
+            return [hashes[-1]]
 
         hashes = [transaction() for _ in range(MEASURED)]
-        call = {"to": emitter, "data": "0x" + words(1).hex()}
+        call = {"to": emitter, "data": "0x" + words(0, 1, FREQUENT).hex()}
         found |= {
             "balance_us": microseconds(node, "eth_getBalance", lambda: [sender, "latest"]),
             "old_balance_us": microseconds(node, "eth_getBalance", lambda: [sender, old()]),
@@ -208,27 +129,90 @@ def measure_chain(place: Path, blocks: int, notes: dict[str, Any]) -> dict[str, 
             "old_receipt_us": microseconds(node, "eth_getTransactionReceipt", lambda: rng.choice(hashes)),
             "old_trace_us": microseconds(node, "trace_transaction", lambda: rng.choice(hashes), 50),
         }
-        for name, topic in (("rare", RARE), ("frequent", FREQUENT)):
-            # read the frequent topic only in the last 5,000 blocks, so that chains of any length compare
-            first = 0 if name == "rare" else max(0, blocks - 5_000)
-            query = {"fromBlock": hex(first), "toBlock": "latest", "topics": ["0x" + words(topic).hex()]}
-            taken = []
-            for _ in range(5):
-                began = time.perf_counter()
-                logs = node.rpc("eth_getLogs", query)
-                taken.append(time.perf_counter() - began)
-            found[f"{name}_logs"] = len(logs)
-            found[f"{name}_logs_ms"] = round(1e3 * min(taken), 2)
         found["anonymous_after_mb"] = memory_mb(node.pid)
+        found |= measure_logs(node, last)
     finally:
         if node.is_running:
             node.kill()
+    backup = place.with_name(f"{place.name}-backup")
+    found |= measure_command("backup", place, "storage", "backup", f"--to={backup}", "--max-rate=0", "--check=false")
+    shutil.rmtree(backup)
+    found |= measure_command("check", place, "storage", "check")
     return found
 
 
-def _stopped(node: NodeProcess, taken: float) -> float:
-    node.stop()
-    return taken
+def measure_command(name: str, place: Path, *arguments: str) -> dict[str, float]:
+    """Run a command on the stopped node. Returns seconds and processor seconds."""
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    line = [sys.executable, "-m", "ophion", *arguments, f"--data-path={place}"]
+    subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
+    return {f"{name}_s": round(time.perf_counter() - began, 1), f"{name}_cpu_s": round(cpu, 1)}
+
+
+def measure_logs(node: NodeProcess, last: int) -> dict[str, Any]:
+    """Measure log searches: the rare topic in the whole chain, and the frequent topic in the newest blocks."""
+    taken, cpu = [], processor_s(node.pid)
+    rare = {"fromBlock": "0x0", "toBlock": "latest", "topics": ["0x" + words(RARE).hex()]}
+    for _ in range(5):
+        began = time.perf_counter()
+        logs = node.rpc("eth_getLogs", rare)
+        taken.append(time.perf_counter() - began)
+    found = {
+        "rare_logs": len(logs),
+        "rare_logs_ms": round(1e3 * min(taken), 2),
+        "rare_logs_cpu_ms": round((processor_s(node.pid) - cpu) / len(taken) * 1e3, 1),
+    }
+    first = hex(max(0, last - FREQUENT_BLOCKS))
+    frequent = {"fromBlock": first, "toBlock": "latest", "topics": ["0x" + words(FREQUENT).hex()]}
+    began, cpu, before = time.perf_counter(), processor_s(node.pid), memory_mb(node.pid)
+    count, size, most = read_logs(node, frequent)
+    seconds, cpu = time.perf_counter() - began, processor_s(node.pid) - cpu
+    return found | {
+        "frequent_logs": count,
+        "frequent_mb": size >> 20,
+        "frequent_logs_per_s": round(count / seconds),
+        "frequent_logs_per_cpu_s": round(count / max(cpu, 0.01)),
+        "frequent_growth_mb": round(most - before, 1),
+    }
+
+
+def read_logs(node: NodeProcess, query: dict[str, Any]) -> tuple[int, int, float]:
+    """Read a large result without keeping it. Returns its logs and bytes, and the most anonymous memory of the node."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [query]})
+    connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=3600)
+    connection.request("POST", "/", body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    count, size, most, tail = 0, 0, 0.0, b""
+    while piece := response.read1(1 << 20):
+        # a key may be split between two pieces
+        count += (tail + piece).count(LOG_KEY)
+        tail, size = (tail + piece)[-len(LOG_KEY) + 1 :], size + len(piece)
+        most = max(most, memory_mb(node.pid))
+    assert tail.endswith(b"}"), tail
+    connection.close()
+    return count, size, most
+
+
+class Usage:
+    """Counters of this process: processor time, pages written to the database, page faults."""
+
+    def __init__(self) -> None:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        self.cpu_s = time.process_time()
+        written = next(line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("wchar"))
+        self.pages = int(written.split()[1]) / resource.getpagesize()
+        self.minor, self.major = used.ru_minflt, used.ru_majflt
+
+    def since(self, before: Usage, name: str, count: int) -> dict[str, float]:
+        """Return the use since `before` per transaction."""
+        return {
+            f"{name}_cpu_us": (self.cpu_s - before.cpu_s) / count * 1e6,
+            f"{name}_pages": (self.pages - before.pages) / count,
+            f"{name}_minor_faults": (self.minor - before.minor) / count,
+            f"{name}_major_faults": (self.major - before.major) / count,
+        }
 
 
 def measure_state(place: Path, accounts: int, notes: dict[str, Any], count: int = 4_000, rounds: int = 8) -> Any:
@@ -236,8 +220,6 @@ def measure_state(place: Path, accounts: int, notes: dict[str, Any], count: int 
     token = bytes.fromhex(notes["token"])
     found: dict[str, Any] = {"accounts": accounts, "disk_mb": disk_bytes(place) >> 20}
     lanes = ThreadLanes()
-    for journal in (place / "database").glob("local-transactions.journal*"):
-        journal.unlink()  # delete the pool journal, because an interrupted run leaves transactions in it
 
     async def run(core: TestCore) -> None:
         builder = Builder(core)
@@ -252,23 +234,28 @@ def measure_state(place: Path, accounts: int, notes: dict[str, Any], count: int 
             return builder.sign(SENDERS[index % len(SENDERS)], token, words(recipient, 1))
 
         for name, make in (("transfer", transfer), ("token_transfer", token_transfer)):
-            cpu, executed, written = [], [], []
+            measured: list[dict[str, float]] = []
             for _ in range(rounds):
                 await core.send(*(make(index) for index in range(count)))
                 core.clock.advance(1)
-                used = time.process_time()
+                before = Usage()
                 built_block = await core.core.assembler.assemble(30.0)
                 assert built_block.body.transaction_count == count, built_block.body.transaction_count
-                executed.append(time.process_time() - used)
+                executed = Usage()
                 began = time.perf_counter()
                 await core.core.assembler.commit(built_block.header, built_block, core.clock.monotonic())
-                written.append(time.perf_counter() - began)
-                cpu.append(time.process_time() - used)
-            found[f"{name}_cpu_us"] = round(min(cpu) / count * 1e6, 1)
-            found[f"{name}_execution_cpu_us"] = round(min(executed) / count * 1e6, 1)
-            found[f"{name}_commit_ms"] = round(min(written) * 1e3, 1)
+                taken = time.perf_counter() - began
+                written = Usage()
+                parts = executed.since(before, "execution", count) | written.since(executed, "commit", count)
+                measured.append(
+                    {**parts, "cpu_us": (written.cpu_s - before.cpu_s) / count * 1e6, "commit_ms": taken * 1e3}
+                )
+            best = {
+                key: min(one[key] for one in measured) for key in measured[0] if not key.endswith("execution_pages")
+            }
+            found.update({f"{name}_{key}": round(value, 2) for key, value in best.items()})
 
-    with open_core(place / "database", lanes=lanes) as core:
+    with opened_core(place, lanes) as core:
         asyncio.run(run(core))
     lanes.close()
     return found
@@ -301,25 +288,45 @@ def plot(rows: list[dict[str, Any]], size: str, figure: str) -> str:
     )
 
 
+def limited(place: Path, accounts: int, notes: dict[str, Any], limit_mb: int) -> Any:
+    """Measure a state in a process of its own, with a memory limit if it is not 0."""
+    group = Path(f"/sys/fs/cgroup/memory/ophion-growth-{os.getpid()}")
+    if limit_mb:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(limit_mb << 20))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    return measure_state(place, accounts, notes) | ({"memory_limit_mb": limit_mb} if limit_mb else {})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", type=Path, required=True, help="directory for chains and plots")
     parser.add_argument("--blocks", type=int, nargs="*", default=[1_000, 10_000])
     parser.add_argument("--accounts", type=int, nargs="*", default=[1_000, 100_000])
+    parser.add_argument("--calls", type=int, default=4, help="calls a block")
+    parser.add_argument("--logs", type=int, default=1, help="logs a call")
+    parser.add_argument("--busy", type=int, default=64, help="blocks with calls in each 64 blocks")
+    parser.add_argument("--beside", type=int, default=0, help="accounts of the chains of blocks")
+    parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory limit of the states")
     chosen = parser.parse_args()
+    chosen.keep.mkdir(parents=True, exist_ok=True)
     tables: list[tuple[str, list[dict[str, Any]]]] = []
     for size, counts in (("blocks", chosen.blocks), ("accounts", chosen.accounts)):
         rows = []
         for count in sorted(counts):
-            place = chosen.keep / f"{size}-{count}"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            # build in a separate process, because its database closes only when the process ends
-            with multiprocessing.get_context("spawn").Pool(1) as pool:
-                notes = pool.apply(built, (place, build_blocks if size == "blocks" else build_accounts, count))
-            if size == "blocks":
-                row = measure_chain(place, count, notes)
-            else:
-                row = measure_state(place, count, notes)
+            growth = (
+                Growth(chosen.beside, count, chosen.calls, chosen.logs, chosen.busy)
+                if size == "blocks"
+                else Growth(accounts=count)
+            )
+            place = chosen.keep / growth.name
+            # each step has a process of its own, because its database closes only when the process ends
+            with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+                notes = pool.apply(build, (place, growth))
+                if size == "blocks":
+                    row = measure_chain(place, growth, notes)
+                else:
+                    row = pool.apply(limited, (place, count, notes, chosen.memory))
             rows.append({**row, "build_s": notes["build_s"]})
             print(json.dumps(rows[-1]), flush=True)
         tables.append((size, rows))
