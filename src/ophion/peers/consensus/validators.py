@@ -78,6 +78,8 @@ class Validators:
         """
         self._targets_of: frozenset[Address] = frozenset()
         """The validator set for which `_targets` is valid."""
+        self._targets_in = ""
+        """The protocol variant for which `_targets` is valid."""
 
     # --- connections ----------------------------------------------------------------------------
 
@@ -265,16 +267,16 @@ class Validators:
         return targets
 
     def _note_validators(self) -> frozenset[Address]:
-        """Return the validators of the current height. After a change of the validators, clears `_targets` and reports
-        the connections of this node again.
+        """Return the validators of the current height. After a change of the validators or of the protocol variant,
+        clears `_targets` and reports the connections of this node again.
         """
-        validators = self._driver.validators
-        if validators is not self._targets_of:
-            if validators != self._targets_of:
+        validators, variant = self._driver.validators, self._driver.protocol_name
+        if validators is not self._targets_of or variant != self._targets_in:
+            if validators != self._targets_of or variant != self._targets_in:
                 self._forget_targets()
                 self._relayed = {kept: messages for kept, messages in self._relayed.items() if kept in validators}
                 self.links.gained()
-            self._targets_of = validators
+            self._targets_of, self._targets_in = validators, variant
         return validators
 
     def _has_link(self, peer: Peer, node: Address) -> bool:

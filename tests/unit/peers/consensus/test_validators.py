@@ -101,3 +101,19 @@ def test_messages_of_another_protocol_are_ignored(tmp_path: Path, engine: str) -
             assert not first.validators.is_validator(KEYS[5].address)
 
     told(tmp_path, engine, story, nodes=2)
+
+
+def test_messages_of_the_next_protocol_use_its_capability(tmp_path: Path) -> None:
+    """The validators stay the same when the protocol changes, so their connections must be chosen again."""
+    parameters = {"blockperiodseconds": 2, "requesttimeoutseconds": 4, "epochlength": 30000, "startBlock": 4}
+
+    async def story(parties: list[Party]) -> None:
+        async with running(*(party.driver for party in parties)):
+            await asyncio.sleep(0.1)
+            for meeting in meet(parties):
+                await meeting.peers()
+            await asyncio.sleep(20)
+            assert [ending for party in parties for ending in party.host.endings] == []
+        assert min(party.node.queries.head_number for party in parties) >= 8
+
+    told(tmp_path, "ibft2", story, forks={"qbft": parameters})
