@@ -1013,6 +1013,9 @@ class Store:
     def sync(self) -> None:
         """Flush the database to disk. Only a database without durable commits needs this call."""
 
+    def follow(self) -> None:
+        """Follow the commits of another process. Only a read-only database needs this call."""
+
     # methods that write
     def commit(
         self,

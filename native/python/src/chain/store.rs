@@ -150,6 +150,11 @@ impl Store {
         }
     }
 
+    fn follow(&self, py: Python<'_>) -> Answer<()> {
+        let inner = self.inner()?;
+        Ok(py.detach(|| inner.follow())?)
+    }
+
     fn sync(&self, py: Python<'_>) -> Answer<()> {
         let inner = self.inner()?;
         Ok(py.detach(|| inner.sync())?)

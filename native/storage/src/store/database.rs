@@ -59,7 +59,7 @@ pub struct Database {
     fork: RwLock<Option<Arc<Fork>>>,
     live: Mutex<Live>,
     /// Buffered rows of the transaction index. A read-only process has the rows of the moment when it opened the
-    /// database.
+    /// database, or of the last `follow`.
     pub(super) tx_index_buffer: TxIndexBuffer,
     /// Maximum memory in bytes for trie nodes of the latest state.
     state_cache: AtomicUsize,
@@ -100,6 +100,12 @@ impl Database {
             return Err(Error::Storage("the database is closed".into()));
         }
         Ok(self.env.clone().static_read_txn()?)
+    }
+
+    /// Follow the commits of another process. Only the transaction index has rows that are not in the database.
+    pub fn follow(&self) -> Result<()> {
+        let txn = self.read_txn()?;
+        self.tx_index_buffer.follow(&self.tables, &txn)
     }
 
     /// Commit a write transaction. Every `COMMITS_PER_READER_CHECK` commits, also remove the reader entries of killed

@@ -3,7 +3,8 @@
 //! Transaction hashes are spread over the whole index: 8,000 rows touch nearly as many pages. So the node buffers rows
 //! in memory and divides the index into partitions. Each block writes one partition, with the rows of all blocks since
 //! the last write of that partition. The block number selects the partition. After a restart, the node derives the
-//! missing rows from the number of the head and reads them from the bodies of the last blocks.
+//! missing rows from the number of the head and reads them from the bodies of the last blocks. A process that only reads
+//! derives them in the same way, and then follows the node block by block.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,8 @@ type Row = ([u8; KEY], Packed);
 /// are added to other partitions.
 pub struct TxIndexBuffer {
     parts: [Mutex<BTreeSet<Row>>; PARTS as usize],
+    /// The head up to which `follow` has read.
+    followed: Mutex<Option<(B256, u64)>>,
 }
 
 fn row(transaction: &[u8], place: Place) -> Row {
@@ -43,8 +46,17 @@ impl TxIndexBuffer {
     /// Rebuild the buffered rows of an existing database. Unreadable blocks are skipped; `ophion storage check` reports
     /// them.
     pub fn rebuild(tables: &Tables, txn: &RoTxn<'_>) -> Result<Self> {
-        let tx_index_buffer = TxIndexBuffer { parts: std::array::from_fn(|_| Mutex::default()) };
-        let Some((_, head)) = head(tables, txn)? else { return Ok(tx_index_buffer) };
+        let tx_index_buffer =
+            TxIndexBuffer { parts: std::array::from_fn(|_| Mutex::default()), followed: Mutex::default() };
+        if let Some(head) = head(tables, txn)? {
+            tx_index_buffer.fill(tables, txn, head.1)?;
+            *locked(&tx_index_buffer.followed) = Some(head);
+        }
+        Ok(tx_index_buffer)
+    }
+
+    /// Replace the buffered rows by those that the index of a database with this head lacks.
+    fn fill(&self, tables: &Tables, txn: &RoTxn<'_>, head: u64) -> Result<()> {
         let mut rows: [Vec<Row>; PARTS as usize] = std::array::from_fn(|_| Vec::new());
         for number in head.saturating_sub(PARTS - 2)..=head {
             let Some(hash) = tables.canonical.get(txn, &number.to_be_bytes())? else { continue };
@@ -56,10 +68,40 @@ impl TxIndexBuffer {
                 }
             });
         }
-        for (part, rows) in tx_index_buffer.parts.iter().zip(rows) {
+        for (part, rows) in self.parts.iter().zip(rows) {
             *locked(part) = rows.into_iter().collect();
         }
-        Ok(tx_index_buffer)
+        Ok(())
+    }
+
+    /// Buffer the rows of blocks that another process has committed since the last call. The rows of a block are added
+    /// before those that its commit has written are dropped. So a lookup finds each row in the buffer or in the newest
+    /// snapshot. Rows of blocks that have left the chain may stay, because lookups check each candidate.
+    pub fn follow(&self, tables: &Tables, txn: &RoTxn<'_>) -> Result<()> {
+        let Some((hash, number)) = head(tables, txn)? else { return Ok(()) };
+        let mut followed = locked(&self.followed);
+        let from = match *followed {
+            Some(known) if known == (hash, number) => return Ok(()),
+            Some((known, at)) if at < number && number - at < PARTS => {
+                tables.canonical.get(txn, &at.to_be_bytes())?.filter(|found| *found == known.as_slice()).map(|_| at + 1)
+            }
+            _ => None,
+        };
+        match from {
+            None => self.fill(tables, txn, number)?,
+            Some(from) => {
+                for at in from..=number {
+                    let hash = tables.canonical.get(txn, &at.to_be_bytes())?;
+                    let body = hash.map(|hash| tables.bodies.get(txn, hash)).transpose()?.flatten();
+                    let _ = visit_known(body.unwrap_or_default(), |index, transaction, _| {
+                        self.of(transaction).insert(row(transaction, (at, index as u32)));
+                    });
+                    locked(&self.parts[(at % PARTS) as usize]).clear();
+                }
+            }
+        }
+        *followed = Some((hash, number));
+        Ok(())
     }
 
     fn of(&self, transaction: &[u8]) -> MutexGuard<'_, BTreeSet<Row>> {
@@ -102,7 +144,7 @@ impl TxIndexBuffer {
 /// Partitions whose rows were written to the database.
 pub struct Parts(BTreeSet<u64>);
 
-fn locked(part: &Mutex<BTreeSet<Row>>) -> MutexGuard<'_, BTreeSet<Row>> {
+fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
     part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -187,6 +229,43 @@ mod tests {
             assert!(snapshot.inner.tx_index_buffer.places(hash).is_empty());
         }
         drop(snapshot);
+        drop(db);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_reader_that_follows_finds_what_the_index_lacks() {
+        let path = std::env::temp_dir().join(format!("ophion-tx_index-follow-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        let db = open(&path, false);
+        let commit = |blocks: &[Arc<BlockRecord>]| {
+            let added: Vec<B256> = blocks.iter().map(|block| block.hash).collect();
+            db.commit(blocks, &[], &added, &[]).unwrap();
+        };
+        commit(&[block(0, 0)]);
+        let follower = TxIndexBuffer::rebuild(&db.tables, &db.read_txn().unwrap()).unwrap();
+        let mut all = Vec::new();
+        let mut number = 1;
+        while number < 400 {
+            // some commits write many blocks, and some follow late
+            let count = if number % 50 == 3 { 70 } else { 1 + number % 3 };
+            let blocks: Vec<_> = (number..number + count).map(|number| block(number, number % 9)).collect();
+            commit(&blocks);
+            for at in number..number + count {
+                all.extend((0..at % 9).map(|index| (hash_of(at, index), (at, index as u32))));
+            }
+            number += count;
+            if number % 4 == 0 {
+                continue;
+            }
+            let txn = db.read_txn().unwrap();
+            follower.follow(&db.tables, &txn).unwrap();
+            for (hash, place) in &all {
+                let found = tx_index::confirmed(&db.tables, &txn, hash, follower.places(hash)).unwrap();
+                let found = found.or(tx_index::find(&db.tables, &txn, hash).unwrap());
+                assert_eq!(found, Some(*place), "at {number}");
+            }
+        }
         drop(db);
         std::fs::remove_dir_all(&path).unwrap();
     }

@@ -77,6 +77,7 @@ class HeadFollower:
         header, total_difficulty = chain.header(found.hash), chain.total_difficulty(found.hash)
         if header is None or total_difficulty is None:
             raise StorageError(f"The head of the node, block {found.number}, is not in the database.")
+        chain.store.follow()
         chain.follow(Tip(header, total_difficulty))
         self._seen = found.change
 
