@@ -3,13 +3,15 @@
 
 use alloy_primitives::{B256, U256, b256};
 use ophion_primitives::errors::{Error, Result};
+use ophion_storage::chain::body::Known;
 use ophion_storage::chain::receipts::{StoredLog, visit_logs};
 use ophion_storage::store::{Snapshot, decode_header};
 
 use super::Dataset;
+use crate::tables::block_rows::BlockRows;
 use crate::tables::column::Kind::{Binary, Fixed, U32, U64};
 use crate::tables::filter::Filter;
-use crate::tables::table::{Row, Spec, Table, wide};
+use crate::tables::table::{Spec, Table, wide};
 
 /// First topic of ERC-20 and ERC-721 transfers: keccak256("Transfer(address,address,uint256)").
 pub const TRANSFER: B256 = b256!("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef");
@@ -67,67 +69,71 @@ pub fn append(
     chain_id: u64,
 ) -> Result<()> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
-    let record = snapshot.receipts_record(hash)?.ok_or_else(missing)?;
-    // Header and transaction hashes of the block. They are read only when the first log of the block is selected.
-    let mut block: Option<(u32, u64, Vec<B256>)> = None;
-    let mut failure = None;
-    visit_logs(record, |log| {
+    let mut logs = Vec::new();
+    visit_logs(snapshot.receipts_record(hash)?.ok_or_else(missing)?, |log| {
         let is_kind = match dataset {
             Dataset::Erc20Transfers => is_erc20(&log),
             Dataset::Erc721Transfers => is_erc721(&log),
             _ => true,
         };
-        if !is_kind || !filter.selects_log(log.address, log.topics) || failure.is_some() {
-            return;
+        if is_kind && filter.selects_log(log.address, log.topics) {
+            logs.push(log);
         }
-        if block.is_none() {
-            match place(snapshot, hash) {
-                Ok(found) => block = Some(found),
-                Err(cause) => {
-                    failure = Some(cause);
-                    return;
-                }
-            }
-        }
-        let Some((number, timestamp, hashes)) = &block else { return };
-        let Some(transaction) = hashes.get(log.transaction) else {
-            failure = Some(missing());
-            return;
-        };
-        let mut row = table.row();
-        row.u32(*number);
-        row.bytes(hash);
-        row.narrow(*timestamp);
-        row.u32(log.transaction as u32);
-        row.u32(log.index as u32);
-        row.bytes(transaction);
-        row.bytes(log.address);
-        match dataset {
-            Dataset::Logs => {
-                (0..4).for_each(|at| row.maybe_bytes(log.topics.get(32 * at..32 * (at + 1))));
-                row.bytes(log.data);
-                row.u32(log.data.len() as u32);
-            }
-            Dataset::Erc20Transfers => parties(&mut row, &log, U256::from_be_slice(log.data)),
-            _ => parties(&mut row, &log, U256::from_be_slice(&log.topics[96..])),
-        }
-        row.u64(chain_id);
-        row.end();
     })?;
-    failure.map_or(Ok(()), Err)
+    let Some(last) = logs.last() else { return Ok(()) };
+    // Header and body are read only if a log of the block is selected.
+    let (number, timestamp, transactions) = place(snapshot, hash)?;
+    if last.transaction >= transactions.len() {
+        return Err(missing());
+    }
+    let logs = logs.iter();
+    let mut rows = table.block_rows(logs.len());
+    rows.all_u32(number);
+    rows.all_arrays(hash.0);
+    rows.all_narrow(timestamp);
+    rows.u32s(logs.clone().map(|log| log.transaction as u32));
+    rows.u32s(logs.clone().map(|log| log.index as u32));
+    rows.arrays(logs.clone().map(|log| transactions[log.transaction].hash.0));
+    rows.arrays(logs.clone().map(|log| array::<20>(log.address)));
+    match dataset {
+        Dataset::Logs => {
+            for at in 0..4 {
+                rows.maybe_arrays(logs.clone().map(|log| topic(log, at)));
+            }
+            rows.strings(logs.clone().map(|log| log.data));
+            rows.u32s(logs.map(|log| log.data.len() as u32));
+        }
+        Dataset::Erc20Transfers => {
+            parties(&mut rows, logs.clone());
+            rows.wides(logs.map(|log| U256::from_be_slice(log.data)));
+        }
+        _ => {
+            parties(&mut rows, logs.clone());
+            rows.wides(logs.map(|log| U256::from_be_slice(&log.topics[96..])));
+        }
+    }
+    rows.all_u64(chain_id);
+    rows.end();
+    Ok(())
 }
 
-fn parties(row: &mut Row<'_>, log: &StoredLog<'_>, value: U256) {
-    row.bytes(&log.topics[32 + 12..64]);
-    row.bytes(&log.topics[64 + 12..96]);
-    row.wide(value);
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes.try_into().expect("a stored log has parts of fixed length")
 }
 
-/// Return number, timestamp and transaction hashes of a block.
-fn place(snapshot: &Snapshot, hash: &B256) -> Result<(u32, u64, Vec<B256>)> {
+fn topic(log: &StoredLog<'_>, at: usize) -> Option<[u8; 32]> {
+    log.topics.get(32 * at..32 * (at + 1)).map(array)
+}
+
+fn parties<'a>(rows: &mut BlockRows<'_>, logs: impl Iterator<Item = &'a StoredLog<'a>> + Clone) {
+    rows.arrays(logs.clone().map(|log| array::<20>(&log.topics[32 + 12..64])));
+    rows.arrays(logs.map(|log| array::<20>(&log.topics[64 + 12..96])));
+}
+
+/// Return number, timestamp and transactions of a block.
+fn place(snapshot: &Snapshot, hash: &B256) -> Result<(u32, u64, Vec<Known>)> {
     let missing = || Error::damaged(format!("block {hash} is incomplete"));
     let (number, _, rlp) = snapshot.header(hash)?.ok_or_else(missing)?;
     let (known, _) = snapshot.stored_body(hash)?.ok_or_else(missing)?;
-    let hashes = known.into_iter().map(|known| known.hash).collect();
-    Ok((number as u32, decode_header(rlp)?.timestamp, hashes))
+    Ok((number as u32, decode_header(rlp)?.timestamp, known))
 }

@@ -2,10 +2,11 @@
 
 use alloy_primitives::B256;
 use ophion_primitives::errors::{Error, Result};
+use ophion_storage::chain::body::Known;
 use ophion_storage::chain::receipts::{ReceiptHead, visit_heads};
 use ophion_storage::store::{Snapshot, decode_header};
 
-use super::stored_transaction::StoredTransactions;
+use super::stored_transaction::{StoredTransaction, StoredTransactions};
 use crate::tables::column::Kind::{Binary, Bool, Fixed, U32, U64};
 use crate::tables::filter::Filter;
 use crate::tables::table::{Spec, Table, wide};
@@ -64,43 +65,64 @@ pub fn append(table: &mut Table, snapshot: &Snapshot, hash: &B256, filter: &Filt
     }
     let mut gas_before = 0;
     let mut transactions = StoredTransactions::of(body)?;
+    let mut lines = Vec::with_capacity(known.len());
     for (index, (known, head)) in known.iter().zip(&heads).enumerate() {
         let tx = transactions.next()?.ok_or_else(missing)?;
         let gas_used = head.cumulative_gas.saturating_sub(gas_before);
         gas_before = head.cumulative_gas;
-        if !filter.selects_parties(Some(known.sender), tx.to) {
-            continue;
+        if filter.selects_parties(Some(known.sender), tx.to) {
+            let zeros = tx.input.iter().filter(|byte| **byte == 0).count();
+            let effective = price(tx.effective_price(header.base_fee_per_gas));
+            lines.push(Line { index: index as u64, known, tx, head, gas_used, effective, zeros });
         }
-        let zeros = tx.input.iter().filter(|byte| **byte == 0).count();
-        let effective = tx.effective_price(header.base_fee_per_gas);
-        let mut row = table.row();
-        row.u32(number as u32);
-        row.u64(index as u64);
-        row.bytes(known.hash);
-        row.u64(tx.nonce);
-        row.bytes(known.sender);
-        row.maybe_bytes(tx.to);
-        row.wide(tx.value);
-        row.bytes(tx.input);
-        row.u64(tx.gas_limit);
-        row.u64(gas_used);
-        row.maybe_u64(price(effective));
-        row.maybe_u64(price(effective));
-        row.u32(u32::from(tx.kind));
-        row.maybe_u64(tx.max_tip.and_then(price));
-        row.maybe_u64(price(tx.max_fee).filter(|_| tx.max_tip.is_some()));
-        row.bool(head.has_succeeded);
-        row.address(tx.to.is_none().then(|| known.sender.create(tx.nonce)));
-        row.maybe_bytes(Some(head.revert_data).filter(|data| !data.is_empty()));
-        row.u32(head.logs as u32);
-        row.u32(tx.input.len() as u32);
-        row.u32(zeros as u32);
-        row.u32((tx.input.len() - zeros) as u32);
-        row.u32(tx.size as u32);
-        row.bytes(hash);
-        row.narrow(header.timestamp);
-        row.u64(chain_id);
-        row.end();
     }
+    let lines = lines.iter();
+    let mut rows = table.block_rows(lines.len());
+    rows.all_u32(number as u32);
+    rows.u64s(lines.clone().map(|line| line.index));
+    rows.arrays(lines.clone().map(|line| line.known.hash.0));
+    rows.u64s(lines.clone().map(|line| line.tx.nonce));
+    rows.arrays(lines.clone().map(|line| line.known.sender.0.0));
+    rows.maybe_arrays(lines.clone().map(|line| line.tx.to.map(|to| to.0.0)));
+    rows.wides(lines.clone().map(|line| line.tx.value));
+    rows.strings(lines.clone().map(|line| line.tx.input));
+    rows.u64s(lines.clone().map(|line| line.tx.gas_limit));
+    rows.u64s(lines.clone().map(|line| line.gas_used));
+    rows.maybe_u64s(lines.clone().map(|line| line.effective));
+    rows.maybe_u64s(lines.clone().map(|line| line.effective));
+    rows.u32s(lines.clone().map(|line| u32::from(line.tx.kind)));
+    rows.maybe_u64s(lines.clone().map(|line| line.tx.max_tip.and_then(price)));
+    rows.maybe_u64s(lines.clone().map(|line| price(line.tx.max_fee).filter(|_| line.tx.max_tip.is_some())));
+    rows.bools(lines.clone().map(|line| line.head.has_succeeded));
+    rows.maybe_arrays(lines.clone().map(Line::created));
+    rows.maybe_strings(lines.clone().map(|line| Some(line.head.revert_data).filter(|data| !data.is_empty())));
+    rows.u32s(lines.clone().map(|line| line.head.logs as u32));
+    rows.u32s(lines.clone().map(|line| line.tx.input.len() as u32));
+    rows.u32s(lines.clone().map(|line| line.zeros as u32));
+    rows.u32s(lines.clone().map(|line| (line.tx.input.len() - line.zeros) as u32));
+    rows.u32s(lines.map(|line| line.tx.size as u32));
+    rows.all_arrays(hash.0);
+    rows.all_narrow(header.timestamp);
+    rows.all_u64(chain_id);
+    rows.end();
     Ok(())
+}
+
+/// A selected transaction of the block.
+struct Line<'a> {
+    index: u64,
+    known: &'a Known,
+    tx: StoredTransaction<'a>,
+    head: &'a ReceiptHead<'a>,
+    gas_used: u64,
+    effective: Option<u64>,
+    /// Number of zero bytes of the input.
+    zeros: usize,
+}
+
+impl Line<'_> {
+    /// Return the address of the contract that the transaction creates; None for a call.
+    fn created(&self) -> Option<[u8; 20]> {
+        self.tx.to.is_none().then(|| self.known.sender.create(self.tx.nonce).0.0)
+    }
 }

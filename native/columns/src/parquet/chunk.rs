@@ -1,19 +1,23 @@
-//! The values of one column in one row group, as compressed pages.
+//! The values of one column in one row group, as pages.
 
 use ophion_primitives::errors::{Error, Result};
 use zstd::bulk::Compressor;
+use zstd::zstd_safe::compress_bound;
 
-use super::dictionary::Dictionary;
+use super::dictionary::{Dictionary, Key};
 use super::levels::{append_run, append_runs, bits_of};
-use super::metadata::{Encoding, PageKind, page_header};
+use super::metadata::{Codec, Encoding, PageKind, page_header};
 use crate::tables::column::{Column, Kind};
 
 /// Maximum size in bytes of the uncompressed values of a page. The value that reaches this size ends the page.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 const LEVEL_BITS: u32 = 1;
+/// Size of the sample that decides whether a column of byte strings is compressed.
+const SAMPLE_BYTES: usize = 1 << 14;
 
 /// Metadata of an encoded column chunk; the bytes of its pages are separate.
 pub struct Chunk {
+    pub codec: Codec,
     pub packed_bytes: usize,
     pub rows: usize,
     pub nulls: usize,
@@ -25,13 +29,37 @@ pub struct Chunk {
     pub range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
+/// Compresses pages. Its buffer is used again for each page.
+pub struct Packer<'z> {
+    zstd: Compressor<'z>,
+    buffer: Vec<u8>,
+}
+
+impl Packer<'_> {
+    pub fn new(level: i32) -> Self {
+        Packer { zstd: Compressor::new(level).expect("the level is valid"), buffer: Vec::new() }
+    }
+
+    fn packed(&mut self, raw: &[u8]) -> Result<&[u8]> {
+        self.buffer.clear();
+        self.buffer.reserve(compress_bound(raw.len()));
+        let packed = self.zstd.compress_to_buffer(raw, &mut self.buffer);
+        packed.map_err(|error| Error::Storage(format!("zstd: {error}")))?;
+        Ok(&self.buffer)
+    }
+}
+
 /// Encode one column of a row group. `parts` holds this column from each table of the row group, in order. Returns the
 /// chunk's metadata and the bytes of its pages. With `has_dictionary`, repeated values are written once.
-pub fn encode(parts: &[&Column], has_dictionary: bool, zstd: &mut Compressor<'_>) -> Result<(Chunk, Vec<u8>)> {
+pub fn encode(parts: &[&Column], has_dictionary: bool, packer: &mut Packer<'_>) -> Result<(Chunk, Vec<u8>)> {
     let kind = parts[0].kind;
-    let mut pages = Pages { bytes: Vec::new(), raw_bytes: 0, zstd };
     let rows = parts.iter().map(|part| part.rows()).sum();
-    let dictionary = if has_dictionary { dictionary_of(kind, parts, rows) } else { None };
+    let nulls = parts.iter().map(|part| part.nulls).sum();
+    let numbers = numbers_of(kind, parts);
+    let span = numbers.iter().min().copied().zip(numbers.iter().max().copied());
+    let dictionary = if has_dictionary { dictionary_of(kind, parts, rows, &numbers, span) } else { None };
+    let codec = if dictionary.is_none() && is_random(kind, parts, packer)? { Codec::None } else { Codec::Zstd };
+    let mut pages = Pages { bytes: Vec::new(), raw_bytes: 0, codec, packer };
     let mut dictionary_bytes = None;
     match dictionary {
         Some((distinct, values, positions)) => {
@@ -46,27 +74,46 @@ pub fn encode(parts: &[&Column], has_dictionary: bool, zstd: &mut Compressor<'_>
         None => parts.iter().try_for_each(|part| append_plain_pages(&mut pages, part))?,
     }
     let (bytes, raw_bytes) = (pages.bytes, pages.raw_bytes);
-    let nulls = parts.iter().map(|part| part.nulls).sum();
-    let range = range_of(kind, parts);
-    Ok((Chunk { packed_bytes: bytes.len(), rows, nulls, dictionary_bytes, raw_bytes, range }, bytes))
+    // with the smallest and the greatest number, readers can skip row groups
+    let end = |number: u64| number.to_le_bytes()[..if kind == Kind::U32 { 4 } else { 8 }].to_vec();
+    let range = span.filter(|_| kind != Kind::F64).map(|(low, high)| (end(low), end(high)));
+    Ok((Chunk { codec, packed_bytes: bytes.len(), rows, nulls, dictionary_bytes, raw_bytes, range }, bytes))
+}
+
+/// Return whether the start of a column of byte strings does not become smaller by compression, such as hashes.
+fn is_random(kind: Kind, parts: &[&Column], packer: &mut Packer<'_>) -> Result<bool> {
+    let Kind::Fixed(_) = kind else { return Ok(false) };
+    let Some(part) = parts.iter().find(|part| !part.values.is_empty()) else { return Ok(false) };
+    let sample = &part.values[..part.values.len().min(SAMPLE_BYTES)];
+    Ok(packer.packed(sample)?.len() > sample.len() / 16 * 15)
 }
 
 fn valid(column: &Column) -> impl Iterator<Item = usize> + '_ {
     (0..column.rows()).filter(|row| column.is_valid(*row))
 }
 
+type Found = (usize, Vec<u8>, Vec<u32>);
+
 /// Return the number of distinct values of a column, these values as Parquet writes them, and the position of each
 /// value among them. Returns None if a dictionary would not make the column smaller.
-fn dictionary_of(kind: Kind, parts: &[&Column], rows: usize) -> Option<(usize, Vec<u8>, Vec<u32>)> {
+fn dictionary_of(
+    kind: Kind,
+    parts: &[&Column],
+    rows: usize,
+    numbers: &[u64],
+    span: Option<(u64, u64)>,
+) -> Option<Found> {
     let mut plain = Vec::new();
     match kind {
         Kind::Bool | Kind::Decimal => None,
         Kind::U32 | Kind::U64 | Kind::F64 => {
             let width = if kind == Kind::U32 { 4 } else { 8 };
-            let found = Dictionary::of(parts.iter().flat_map(|part| numbers(part, width)), rows, |_| width)?;
+            let found = Dictionary::of_numbers(numbers, span.unwrap_or((0, 0)), width)?;
             found.values.iter().for_each(|number| plain.extend_from_slice(&number.to_le_bytes()[..width]));
             Some((found.values.len(), plain, found.positions))
         }
+        Kind::Fixed(20) => arrays::<20>(parts, rows),
+        Kind::Fixed(32) => arrays::<32>(parts, rows),
         Kind::Fixed(_) | Kind::Binary | Kind::Text => {
             let values = parts.iter().flat_map(|part| valid(part).map(|row| part.value(row)));
             let found = Dictionary::of(values, rows, |value| value.len())?;
@@ -76,29 +123,59 @@ fn dictionary_of(kind: Kind, parts: &[&Column], rows: usize) -> Option<(usize, V
     }
 }
 
-/// Return the values of a column of numbers as 64-bit words, without nulls.
-fn numbers(part: &Column, width: usize) -> impl Iterator<Item = u64> + '_ {
-    let all = part.values.chunks_exact(width).enumerate().filter(|(row, _)| part.is_valid(*row));
-    all.map(move |(_, bytes)| match width {
-        4 => u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes"))),
-        _ => u64::from_le_bytes(bytes.try_into().expect("eight bytes")),
-    })
+/// Return the dictionary of byte strings of `N` bytes. Keys of a known length hash and compare faster.
+fn arrays<const N: usize>(parts: &[&Column], rows: usize) -> Option<Found>
+where
+    [u8; N]: Key,
+{
+    let values = parts.iter().flat_map(|part| {
+        let all = part.values.chunks_exact(N).enumerate().filter(|(row, _)| part.is_valid(*row));
+        all.map(|(_, bytes)| -> [u8; N] { bytes.try_into().expect("the length matches") })
+    });
+    let found = Dictionary::of(values, rows, |_| N)?;
+    Some((found.values.len(), found.values.concat(), found.positions))
 }
 
-struct Pages<'a, 'b> {
+/// Return the values of a column of numbers as 64-bit words, without nulls; nothing for another column.
+fn numbers_of(kind: Kind, parts: &[&Column]) -> Vec<u64> {
+    match kind {
+        Kind::U32 => words::<4>(parts, |bytes| u64::from(u32::from_le_bytes(bytes))),
+        Kind::U64 | Kind::F64 => words::<8>(parts, u64::from_le_bytes),
+        _ => Vec::new(),
+    }
+}
+
+fn words<const N: usize>(parts: &[&Column], word: impl Fn([u8; N]) -> u64) -> Vec<u64> {
+    let mut found = Vec::with_capacity(parts.iter().map(|part| part.rows()).sum());
+    for part in parts {
+        let all = part.values.chunks_exact(N).map(|bytes| word(bytes.try_into().expect("the length matches")));
+        if part.nulls == 0 {
+            found.extend(all);
+        } else {
+            found.extend(all.enumerate().filter(|(row, _)| part.is_valid(*row)).map(|(_, word)| word));
+        }
+    }
+    found
+}
+
+struct Pages<'a, 'z> {
     bytes: Vec<u8>,
     raw_bytes: usize,
-    zstd: &'a mut Compressor<'b>,
+    codec: Codec,
+    packer: &'a mut Packer<'z>,
 }
 
 impl Pages<'_, '_> {
     fn append(&mut self, kind: PageKind, encoding: Encoding, count: usize, raw: &[u8]) -> Result<()> {
-        let failed = |error| Error::Storage(format!("zstd: {error}"));
-        let packed = self.zstd.compress(raw).map_err(failed)?;
+        let packed = match self.codec {
+            Codec::Zstd => self.packer.packed(raw)?,
+            Codec::None => raw,
+        };
         let header = page_header(kind, encoding, count, raw.len(), packed.len());
         self.raw_bytes += header.len() + raw.len();
+        self.bytes.reserve(header.len() + packed.len());
         self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(&packed);
+        self.bytes.extend_from_slice(packed);
         Ok(())
     }
 }
@@ -118,14 +195,13 @@ fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
 
 /// Return the first row after the page that starts at row `first`.
 fn page_end(part: &Column, first: usize) -> usize {
-    let size = |row: usize| match (part.kind, part.width()) {
-        (Kind::Bool, _) => 1,
-        (_, Some(width)) => width,
-        (_, None) => 4 + part.value(row).len(),
-    };
+    let width = if part.kind == Kind::Bool { Some(1) } else { part.width() };
+    if let Some(width) = width {
+        return part.rows().min(first + MAX_PAGE_BYTES.div_ceil(width));
+    }
     let mut bytes = 0;
     for row in first..part.rows() {
-        bytes += size(row);
+        bytes += 4 + part.value(row).len();
         if bytes >= MAX_PAGE_BYTES {
             return row + 1;
         }
@@ -197,20 +273,4 @@ fn with_length(runs: Vec<u8>) -> Vec<u8> {
     let mut section = (runs.len() as u32).to_le_bytes().to_vec();
     section.extend_from_slice(&runs);
     section
-}
-
-/// Return the smallest and the greatest number of a column, so that readers can skip row groups; None for other types.
-fn range_of(kind: Kind, parts: &[&Column]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let width = match kind {
-        Kind::U32 => 4,
-        Kind::U64 => 8,
-        _ => return None,
-    };
-    let mut range: Option<(u64, u64)> = None;
-    for value in parts.iter().flat_map(|part| numbers(part, width)) {
-        let (low, high) = range.unwrap_or((value, value));
-        range = Some((low.min(value), high.max(value)));
-    }
-    let bytes = |number: u64| number.to_le_bytes()[..width].to_vec();
-    range.map(|(low, high)| (bytes(low), bytes(high)))
 }

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ophion_primitives::errors::{Error, Result};
-use zstd::bulk::Compressor;
 
-use super::chunk::{Chunk, encode};
+use super::chunk::{Chunk, Packer, encode};
 use super::metadata::{ChunkPlace, Group, footer};
 use crate::tables::column::Column;
 
@@ -33,6 +32,7 @@ impl Encoder {
     pub fn row_group(&mut self, tables: &[Vec<Arc<Column>>], threads: usize) -> Result<Vec<u8>> {
         let encoded = encode_columns(&self.fields, tables, threads)?;
         let mut out = self.start();
+        out.reserve(encoded.iter().map(|(_, bytes)| bytes.len()).sum());
         let mut chunks = Vec::with_capacity(encoded.len());
         for (chunk, bytes) in encoded {
             chunks.push(ChunkPlace { start: self.offset + out.len() as u64, chunk });
@@ -66,12 +66,12 @@ fn encode_columns(fields: &[Field], tables: &[Vec<Arc<Column>>], threads: usize)
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<Result<Encoded>>>> = Mutex::new(fields.iter().map(|_| None).collect());
     let work = || {
-        let mut zstd = Compressor::new(ZSTD_LEVEL).expect("the level is valid");
+        let mut packer = Packer::new(ZSTD_LEVEL);
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(field) = fields.get(at) else { return };
             let parts: Vec<&Column> = tables.iter().map(|table| &*table[at]).collect();
-            let encoded = encode(&parts, field.has_dictionary, &mut zstd);
+            let encoded = encode(&parts, field.has_dictionary, &mut packer);
             done.lock().expect("no thread panics with the lock")[at] = Some(encoded);
         }
     };
@@ -85,6 +85,7 @@ fn encode_columns(fields: &[Field], tables: &[Vec<Arc<Column>>], threads: usize)
 
 #[cfg(test)]
 mod tests {
+    use super::super::metadata::Codec;
     use super::*;
     use crate::tables::column::Kind;
 
@@ -101,6 +102,23 @@ mod tests {
         let length = u32::from_le_bytes(file[end - 8..end - 4].try_into().unwrap()) as usize;
         assert!(length < end - 12);
         assert_eq!(file[end - 8 - length], 0x15); // the version is the first field
+    }
+
+    #[test]
+    fn a_column_of_hashes_is_not_compressed() {
+        let codecs: Vec<Codec> = [true, false]
+            .map(|is_random| {
+                let mut column = Column::new(Kind::Fixed(32), true);
+                let hash = |number: u64| alloy_primitives::keccak256(number.to_be_bytes());
+                (0..5000u64).for_each(|number| column.bytes(&hash(if is_random { number } else { number / 200 }).0));
+                let mut packer = Packer::new(ZSTD_LEVEL);
+                let (chunk, bytes) = encode(&[&column], false, &mut packer).unwrap();
+                assert_eq!(chunk.packed_bytes, bytes.len());
+                assert_eq!(chunk.raw_bytes == bytes.len(), is_random);
+                chunk.codec
+            })
+            .into();
+        assert_eq!(codecs, [Codec::None, Codec::Zstd]);
     }
 
     #[test]

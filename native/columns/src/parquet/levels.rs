@@ -2,23 +2,24 @@
 
 use super::thrift::varint;
 
-/// Minimum number of equal values that are encoded as a run.
-const MIN_RUN: usize = 8;
+/// Number of values in a bit-packed group.
+const GROUP: usize = 8;
 
 /// Append numbers of `width` bits each, with repeated values as runs.
 pub fn append_runs(out: &mut Vec<u8>, values: &[u32], width: u32) {
+    // Bit-packed values come in groups of eight, so a run starts at a multiple of eight.
     let (mut at, mut packed) = (0, 0);
-    while at < values.len() {
-        let run = values[at..].iter().take_while(|one| **one == values[at]).count();
-        // Bit-packed values are in groups of eight. If the last group is incomplete, fill it with the first values of
-        // the run.
-        let missing = (8 - (at - packed) % 8) % 8;
-        if run < MIN_RUN + missing {
-            at += run;
+    while let Some(group) = values[at..].first_chunk::<GROUP>() {
+        let value = group[0];
+        if !group.iter().all(|one| *one == value) {
+            at += GROUP;
             continue;
         }
-        append_packed(out, &values[packed..at + missing], width);
-        append_run(out, values[at], run - missing, width);
+        let run = GROUP + values[at + GROUP..].iter().take_while(|one| **one == value).count();
+        // only the last run may end inside a group
+        let run = if at + run == values.len() { run } else { run / GROUP * GROUP };
+        append_packed(out, &values[packed..at], width);
+        append_run(out, value, run, width);
         at += run;
         packed = at;
     }
@@ -35,23 +36,29 @@ fn append_packed(out: &mut Vec<u8>, values: &[u32], width: u32) {
     if values.is_empty() {
         return;
     }
-    let groups = values.len().div_ceil(8);
+    let groups = values.len().div_ceil(GROUP);
     varint(out, (groups as u64) << 1 | 1);
-    let end = out.len() + groups * width as usize;
-    let (mut held, mut bits) = (0u64, 0);
-    for value in values {
-        held |= u64::from(*value) << bits;
-        bits += width;
-        while bits >= 8 {
-            out.push(held as u8);
-            held >>= 8;
-            bits -= 8;
+    out.reserve(groups * width as usize);
+    for group in values.chunks(GROUP) {
+        // each half of the group fits into 128 bits
+        let (mut low, mut high) = (0u128, 0u128);
+        for (at, value) in group.iter().enumerate() {
+            let half = if at < GROUP / 2 { &mut low } else { &mut high };
+            *half |= u128::from(*value) << (at % (GROUP / 2) * width as usize);
+        }
+        if width.is_multiple_of(2) {
+            let size = width as usize / 2;
+            out.extend_from_slice(&low.to_le_bytes()[..size]);
+            out.extend_from_slice(&high.to_le_bytes()[..size]);
+        } else {
+            // half a group ends inside a byte
+            let size = width as usize / 2;
+            out.extend_from_slice(&low.to_le_bytes()[..size]);
+            let middle = (low >> (8 * size)) as u8 | (high as u8) << 4;
+            out.push(middle);
+            out.extend_from_slice(&(high >> 4).to_le_bytes()[..size]);
         }
     }
-    if bits > 0 {
-        out.push(held as u8);
-    }
-    out.resize(end, 0);
 }
 
 /// Return the number of bits that numbers up to `max` need.

@@ -6,8 +6,14 @@ use crate::tables::column::Kind;
 
 const CREATED_BY: &str = concat!("ophion version ", env!("CARGO_PKG_VERSION"));
 const VERSION: i32 = 2;
-const ZSTD: i32 = 6;
 const OPTIONAL: i32 = 1;
+
+/// Compression of the pages of a column chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Codec {
+    None = 0,
+    Zstd = 6,
+}
 
 #[derive(Clone, Copy)]
 pub enum PageKind {
@@ -175,7 +181,7 @@ fn column_chunk(out: &mut Writer, field: &Field, place: &ChunkPlace) {
     out.i32(1, physical_type(field.kind));
     out.list(2, Type::I32, encodings.iter(), |out, one| out.i32_item(*one as i32));
     out.list(3, Type::Binary, [&field.name].into_iter(), |out, name| out.binary_item(name.as_bytes()));
-    out.i32(4, ZSTD);
+    out.i32(4, chunk.codec as i32);
     out.i64(5, chunk.rows as i64);
     out.i64(6, chunk.raw_bytes as i64);
     out.i64(7, chunk.packed_bytes as i64);

@@ -134,6 +134,61 @@ impl Column {
         self.finish_value(false);
     }
 
+    /// Append values of fixed size, none of them null. `values` has at least `count` values.
+    #[inline]
+    pub fn extend_arrays<const N: usize>(&mut self, count: usize, values: impl Iterator<Item = [u8; N]>) {
+        debug_assert!(self.width().is_none_or(|width| width == N) && !self.kind.has_offsets());
+        if self.values.len() + N * count > MAX_VALUES_BYTES {
+            self.is_full = true;
+        } else {
+            self.values.reserve(N * count);
+            values.take(count).for_each(|value| self.values.extend_from_slice(&value));
+        }
+        if !self.validity.is_empty() {
+            (self.rows..self.rows + count).for_each(|row| set_bit(&mut self.validity, row, true));
+        }
+        self.rows += count;
+    }
+
+    /// Append values of fixed size or nulls. `values` has at least `count` values.
+    #[inline]
+    pub fn extend_maybe<const N: usize>(
+        &mut self,
+        count: usize,
+        values: impl Iterator<Item = Option<[u8; N]>> + Clone,
+    ) {
+        let nulls = values.clone().take(count).filter(Option::is_none).count();
+        if nulls == 0 {
+            self.extend_arrays(count, values.map(|value| value.expect("no value is null")));
+        } else if nulls == count {
+            self.extend_nulls(count);
+        } else {
+            values.take(count).for_each(|value| match value {
+                Some(value) => self.put_array(value),
+                None => self.null(),
+            });
+        }
+    }
+
+    /// Append nulls.
+    pub fn extend_nulls(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        match self.width() {
+            Some(width) if self.values.len() + width * count > MAX_VALUES_BYTES => self.is_full = true,
+            Some(width) => self.values.resize(self.values.len() + width * count, 0),
+            None => {
+                (0..count).for_each(|_| self.null());
+                return;
+            }
+        }
+        self.start_validity();
+        self.validity.resize((self.rows + count).div_ceil(8), 0);
+        self.nulls += count;
+        self.rows += count;
+    }
+
     #[inline]
     fn put_array<const N: usize>(&mut self, bytes: [u8; N]) {
         if self.values.len() + N > MAX_VALUES_BYTES {
@@ -159,18 +214,24 @@ impl Column {
         if self.kind.has_offsets() {
             self.offsets.push(self.values.len() as i32);
         }
-        if !is_valid && self.validity.is_empty() {
-            // The column had no null so far, so mark all earlier rows as valid.
-            self.validity = vec![0xff; self.rows / 8];
-            if !self.rows.is_multiple_of(8) {
-                self.validity.push((1 << (self.rows % 8)) - 1);
-            }
+        if !is_valid {
+            self.start_validity();
         }
         if !is_valid || !self.validity.is_empty() {
             set_bit(&mut self.validity, self.rows, is_valid);
         }
         self.nulls += usize::from(!is_valid);
         self.rows += 1;
+    }
+
+    /// Start the validity bitmap if the column had no null so far: mark all earlier rows as valid.
+    fn start_validity(&mut self) {
+        if self.validity.is_empty() {
+            self.validity = vec![0xff; self.rows / 8];
+            if !self.rows.is_multiple_of(8) {
+                self.validity.push((1 << (self.rows % 8)) - 1);
+            }
+        }
     }
 
     pub fn rows(&self) -> usize {

@@ -133,18 +133,23 @@ impl Row<'_> {
 
     /// Append a number as decimal digits.
     pub fn decimal_text(&mut self, value: U256) {
-        self.with(|column| match u64::try_from(value) {
-            Ok(small) => {
-                let mut digits = [0; MAX_DIGITS];
-                column.bytes(digits_of(small, &mut digits));
-            }
-            Err(_) => column.bytes(value.to_string().as_bytes()),
-        });
+        self.with(|column| decimal_text(column, value));
     }
 
     /// End the table row, and check that every column has a value.
     pub fn end(mut self) {
         debug_assert!(self.columns.next().is_none(), "a column of the row has no value");
+    }
+}
+
+/// Append a number as decimal digits.
+pub fn decimal_text(column: &mut Column, value: U256) {
+    match u64::try_from(value) {
+        Ok(small) => {
+            let mut digits = [0; MAX_DIGITS];
+            column.bytes(digits_of(small, &mut digits));
+        }
+        Err(_) => column.bytes(value.to_string().as_bytes()),
     }
 }
 
@@ -164,7 +169,8 @@ fn digits_of(mut number: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
     }
 }
 
-fn float(value: &U256) -> f64 {
+/// Convert a number to floating point.
+pub fn float(value: &U256) -> f64 {
     u64::try_from(*value).map_or_else(|_| f64::from(*value), |small| small as f64)
 }
 
