@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,30 @@ def test_a_link_named_besu_is_a_besu_command(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "Invalid value for option '--profile'" in done.stderr
+
+
+def test_a_miner_on_the_dev_network_makes_blocks_without_transactions(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    options = ["--network=dev", "--miner-enabled", "--miner-coinbase=0xfe3b557e8fb62b89f4916b721be55ceb828dbd73"]
+    ports = [f"--data-path={data}", "--rpc-http-enabled", "--rpc-http-port=0", "--p2p-enabled=false"]
+    with subprocess.Popen([*OPHION, "besu", *options, *ports], env=environment(), stdout=subprocess.DEVNULL) as node:
+        try:
+            deadline = time.monotonic() + 60
+            while _block_number(data / "besu.ports") < 2:
+                assert node.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            node.kill()
+
+
+def _block_number(ports: Path) -> int:
+    """Return the number of the latest block, or -1 before the node has started."""
+    found = [line for line in ports.read_text().splitlines() if line.startswith("json-rpc=")] if ports.exists() else []
+    if not found:
+        return -1
+    url = f"http://127.0.0.1:{found[0].partition('=')[2]}"
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return int(json.load(response)["result"], 16)

@@ -86,6 +86,10 @@ def read_sources(
         warnings += translation.warnings
         problems.extend(translation.problems)
     given += compat_settings(tuple(given), specs)
+    if any(item.spec.name == "besu-conventions" for item in given):
+        from ophion.node.besu.dev_mining import dev_mining_settings  # lazy import: few command lines have this option
+
+        given += dev_mining_settings(tuple(given), specs)
     if any(item.spec.name == "besu-home" for item in given):
         from ophion.node.besu.home import home_settings  # lazy import: few command lines have this option
 

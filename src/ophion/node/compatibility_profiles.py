@@ -60,6 +60,11 @@ COMPAT_TABLE: Final[Mapping[str, Mapping[CompatibilityProfile, str]]] = {
         CompatibilityProfile.GOQUORUM: "1337",
     },
     "dev-base-fee": {CompatibilityProfile.BESU_26: "0"},
+    "block-period": {
+        CompatibilityProfile.PANTHEON_1_2: "1",
+        CompatibilityProfile.BESU_21: "1",
+        CompatibilityProfile.BESU_26: "1",
+    },
     "min-gas-price": {
         CompatibilityProfile.PANTHEON_1_2: "1000",
         CompatibilityProfile.BESU_21: "1000",
@@ -87,7 +92,8 @@ COMPAT_TABLE: Final[Mapping[str, Mapping[CompatibilityProfile, str]]] = {
 }
 """Options, each with its value by profile. If a profile has no value, Ophion's default applies."""
 
-_DEV_PREFIX: Final = "dev-"
+_DEV_PREFIXES: Final = ("dev-", "block-period")
+"""Prefixes of options that only the dev network has."""
 
 
 def compat_settings(given: Iterable[OptionTexts], specs: Iterable[OptionSpec]) -> Iterator[OptionTexts]:
@@ -100,7 +106,7 @@ def compat_settings(given: Iterable[OptionTexts], specs: Iterable[OptionSpec]) -
     by_name = {name: spec for spec in specs for name in spec.names}
     has_genesis_file = any(item.spec.name == "genesis-file" for item in given)
     for name, values in COMPAT_TABLE.items():
-        if chosen in values and name in by_name and not (has_genesis_file and name.startswith(_DEV_PREFIX)):
+        if chosen in values and name in by_name and not (has_genesis_file and name.startswith(_DEV_PREFIXES)):
             label = f"option of --compat={chosen.value}"
             yield OptionTexts(by_name[name], (values[chosen],), OptionSource.PROFILE, label)
 

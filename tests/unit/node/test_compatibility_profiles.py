@@ -84,3 +84,19 @@ def test_a_genesis_file_is_not_changed(tmp_path: Path) -> None:
     config = _config("--compat=besu-26", f"--genesis-file={file}")
     assert list(config.network.problems()) == []
     assert _genesis(config).spec.chain_id == 9
+
+
+def test_profiles_of_besu_mine_continuously_on_the_dev_network() -> None:
+    mining = ("--miner-enabled", "--miner-coinbase=0x" + "11" * 20)
+    configs = {profile: _config(f"--compat={profile.value}", *mining) for profile in CompatibilityProfile}
+    assert {profile for profile, config in configs.items() if config.miner.block_period_s == 1} == {
+        CompatibilityProfile.PANTHEON_1_2,
+        CompatibilityProfile.BESU_21,
+        CompatibilityProfile.BESU_26,
+    }
+    assert _config("--compat=besu-26", "--block-period=0", *mining).miner.block_period_s == 0
+
+
+def test_a_genesis_file_gets_no_options_of_the_dev_network() -> None:
+    config = _config("--compat=besu-26", "--genesis-file=genesis.json")
+    assert config.miner.block_period_s == 0

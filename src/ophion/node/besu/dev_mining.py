@@ -1,0 +1,19 @@
+"""Mining on the dev network of Besu: a miner makes a block every second, also without transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ophion.runtime.options import OptionSource, OptionSpec, OptionTexts
+
+_LABEL = "mining on the dev network of Besu"
+
+
+def dev_mining_settings(given: Iterable[OptionTexts], specs: Iterable[OptionSpec]) -> Iterator[OptionTexts]:
+    """Yield the block period of Besu's dev network for a command line of Besu without a genesis file."""
+    texts = {item.spec.name: item.texts for item in given}
+    if texts.get("besu-conventions", ("false",))[0].lower() != "true" or "genesis-file" in texts:
+        return
+    for spec in specs:
+        if "block-period" in spec.names:
+            yield OptionTexts(spec, ("1",), OptionSource.PROFILE, _LABEL)
