@@ -280,7 +280,7 @@ mod tests {
         for r in rs.chain([U256::ZERO, U256::ONE, U256::from(5), ORDER - U256::ONE, ORDER]) {
             for (index, factor) in numbers.iter().enumerate() {
                 for other in numbers.iter().skip(index % 3).step_by(3) {
-                    // z and s are multiples of r, so z / r and s / r are the small numbers `factor` and `other`
+                    // z and s are small multiples of r, so z / r and s / r are the small numbers `factor` and `other`
                     let times_r = |number: U256| number.mul_mod(r, ORDER);
                     signatures.push(Signature {
                         digest: times_r(*factor),

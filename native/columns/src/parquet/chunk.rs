@@ -136,7 +136,7 @@ where
     Some((found.values.len(), found.values.concat(), found.positions))
 }
 
-/// Return the values of a column of numbers as 64-bit words, without nulls; nothing for another column.
+/// Return the values of a column of numbers as 64-bit words, without nulls. A column of another type gives nothing.
 fn numbers_of(kind: Kind, parts: &[&Column]) -> Vec<u64> {
     match kind {
         Kind::U32 => words::<4>(parts, |bytes| u64::from(u32::from_le_bytes(bytes))),

@@ -44,7 +44,7 @@ impl LogStream {
     }
 
     fn close(&self) {
-        // while `next` runs, it holds the lock; the search then ends with its current piece
+        // if the lock is taken, `next_piece` still runs, and the search stops after the current piece
         if let Ok(mut search) = self.search.try_lock() {
             *search = None;
         }

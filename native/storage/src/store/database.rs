@@ -295,7 +295,7 @@ impl Database {
     /// Copy the database without free pages to a file or pipe. Blocks can be written meanwhile, but freed pages are
     /// reused only after the copy.
     pub fn copy(&self, target: BorrowedFd<'_>) -> Result<()> {
-        // SAFETY: the descriptor is open while borrowed, and LMDB only writes to it.
+        // SAFETY: the descriptor is open while borrowed, and LMDB writes to it without closing it.
         unsafe { self.env.copy_to_fd(target.as_raw_fd(), CompactionOption::Enabled) }?;
         Ok(())
     }

@@ -29,7 +29,7 @@ _MAX_READS: Final = 1_000_000
 
 
 class SharedHead(Struct, frozen=True):
-    """The head that the node has written."""
+    """The current head of the node, in shared memory, for its workers."""
 
     change: int
     """Value of the counter with this head."""

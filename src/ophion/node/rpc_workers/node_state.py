@@ -42,7 +42,7 @@ class WorkerPool(OnlyInNode):
 
 
 class WorkerMining(OnlyInNode):
-    """The producer as `eth_getTransactionReceipt` sees it."""
+    """Stands in for the block producer. It has only what `eth_getTransactionReceipt` needs."""
 
     def note_lookup(self) -> None:
         """Do nothing: the producer uses this on development networks, which have no workers."""

@@ -68,7 +68,7 @@ class WorkerLink:
         """Send a JSON-RPC message to the node. `is_counted` tells whether this process has counted the request."""
         number = next(self._numbers)
         pending: PendingReply[Complete] = PendingReply(partial(self._cancel, number))
-        pending.has_timeout = False  # the node applies its timeout
+        pending.has_timeout = False  # the node applies its own timeout, so none is needed here
         pending.weight = len(text)
         self._waiting[number] = lambda payload: pending.resolve(_reply(payload))
         request = ForwardedRequest(text, client_of(caller), SUBJECT.get(), TENANT.get(), is_counted)

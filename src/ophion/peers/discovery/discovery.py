@@ -291,7 +291,7 @@ class Discovery:
             return
         walk.failed(enode.node_id)
         known = self.buckets.get(enode.node_id)
-        # count a failure only at the known address, because a Neighbors packet may contain a wrong address
+        # count a failure only at the address in the table, because a Neighbors packet may contain a wrong address
         if known is not None and (known.ip, known.udp_port) == (enode.ip, enode.udp_port):
             self._failures[enode.node_id] += 1
             if self._failures[enode.node_id] >= _MAX_FAILURES:
