@@ -92,6 +92,8 @@ class DevNode:
         self.impersonates_all = False
         self.signatures: dict[bytes, Address] = {}
         """Addresses that ecrecover returns, by signature (`anvil_impersonateSignature`)."""
+        self.mines_failing = identity.preset == "anvil"
+        """Whether `eth_sendTransaction` without gas mines a transaction that fails, as Anvil does."""
         self.logs_requests = True
         self.observer: ExecutionObserver | None = None
         self.fork: Fork | None = None

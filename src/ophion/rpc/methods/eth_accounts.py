@@ -64,7 +64,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     if is_anvil and request.call.sender is None and ctx.accounts.addresses:
         request = replace(request, call=dataclasses.replace(request.call, sender=ctx.accounts.addresses[0]))
     key = _signer(ctx, request.sender)
-    unsigned = await filled(ctx, request, takes_failing=is_anvil)
+    unsigned = await filled(ctx, request, takes_failing=ctx.dev is not None and ctx.dev.mines_failing)
     if unsigned.type == BLOB:
         raise invalid_params("this node does not sign blob transactions: use eth_sendRawTransaction")
     is_reporting = ctx.dev is not None and is_reported(ctx, unsigned.gas)
