@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
@@ -54,6 +55,8 @@ reader.
 """
 _MAX_INLINE: Final = 64
 """Maximum subscriptions that are served in one iteration of the event loop."""
+_MAX_EVENTS: Final = 64
+"""Maximum unsent events for which the newest subscription is remembered."""
 
 
 class SubscriptionKind(Enum):
@@ -192,6 +195,8 @@ class Subscriptions:
         self._unfinished: ChainEvent | None = None
         """The last chain event while some of its notifications are unsent, else None."""
         self._heads_sent_for: ChainEvent | None = None
+        self._last_id_at = deque[tuple[ChainEvent, int]](maxlen=_MAX_EVENTS)
+        """The newest subscription at each event, because later subscriptions do not get the heads of the event."""
         """The chain event whose heads have been sent already."""
         chain_events.listen(self._on_new_head, is_early=True)
 
@@ -297,10 +302,11 @@ class Subscriptions:
         order.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
-        is_quick = len(self._of_kind[SubscriptionKind.NEW_HEADS]) > 0 and len(self._by_id) <= _MAX_INLINE
+        heads = self._of(SubscriptionKind.NEW_HEADS)
+        self._last_id_at.append((event, self._last_id))
+        is_quick = len(heads) > 0 and len(self._by_id) <= _MAX_INLINE
         if not (was_finished and is_quick) or isinstance(event, Reorged) or len(event.blocks) != 1:
             return
-        heads = self._of(SubscriptionKind.NEW_HEADS)
         if any(one.in_full for one in heads):
             return
         try:
@@ -315,18 +321,27 @@ class Subscriptions:
         removed, added = (event.removed, event.added) if isinstance(event, Reorged) else ((), event.blocks)
         for block in removed:
             await self._send_logs(block, True)
+        last_id = self._newest_at(event)
         for block in added:
             if event is not self._heads_sent_for:
-                await self._send_heads(block)
+                await self._send_heads(block, last_id)
             await self._send_logs(block, False)
             await self._send_receipts(block)
         await self._send(self._of(SubscriptionKind.SYNCING), self._sync_status)
         if self._unfinished is event:
             self._unfinished = None
 
-    async def _send_heads(self, block: ChainBlock) -> None:
-        """Send the block to each subscriber, with transaction hashes or objects."""
-        heads = self._of(SubscriptionKind.NEW_HEADS)
+    def _newest_at(self, event: ChainEvent) -> int:
+        """Return the id of the newest subscription when this event happened."""
+        while self._last_id_at:
+            happened, last_id = self._last_id_at.popleft()
+            if happened is event:
+                return last_id
+        return self._last_id
+
+    async def _send_heads(self, block: ChainBlock, last_id: int) -> None:
+        """Send the block to each subscriber up to this id, with transaction hashes or objects."""
+        heads = [one for one in self._of(SubscriptionKind.NEW_HEADS) if one.id <= last_id]
         await self._send([one for one in heads if not one.in_full], lambda: self._head(block, False))
         of_objects = [one for one in heads if one.in_full]
         if of_objects:

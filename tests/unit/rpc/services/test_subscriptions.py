@@ -103,6 +103,23 @@ def test_heads_are_sent_once_in_the_step_of_the_new_head(dev: Interface) -> None
     tell(dev, story)
 
 
+def test_a_subscription_gets_no_head_from_before_it(dev: Interface) -> None:
+    async def story(subscriptions: Subscriptions, listener: Listener) -> None:
+        events = dev.context.queries.chain.events
+        header = await dev.node.seal()
+        body = dev.context.queries.store.body(header.hash)
+        assert body is not None
+        subscriptions.subscribe(Listener(), "syncing", None)
+        await settle()
+        for _ in range(2):
+            events.publish(Extended((ChainBlock(header, body),)))
+        subscriptions.subscribe(listener, "newHeads", None)
+        await settle()
+        assert listener.take() == [], "the second event was still waiting"
+
+    tell(dev, story)
+
+
 def test_heads_do_not_overtake_what_belongs_to_earlier_blocks(dev: Interface) -> None:
     async def story(subscriptions: Subscriptions, listener: Listener) -> None:
         subscriptions.subscribe(listener, "newHeads", None)
