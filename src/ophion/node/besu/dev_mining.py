@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ophion.node.compatibility_profiles import COMPAT_TABLE, CompatibilityProfile
 from ophion.runtime.options import OptionSource, OptionSpec, OptionTexts
 
+_PERIOD = "block-period"
 _LABEL = "mining on the dev network of Besu"
 
 
@@ -15,5 +17,6 @@ def dev_mining_settings(given: Iterable[OptionTexts], specs: Iterable[OptionSpec
     if texts.get("besu-conventions", ("false",))[0].lower() != "true" or "genesis-file" in texts:
         return
     for spec in specs:
-        if "block-period" in spec.names:
-            yield OptionTexts(spec, ("1",), OptionSource.PROFILE, _LABEL)
+        if _PERIOD in spec.names:
+            period = COMPAT_TABLE[_PERIOD][CompatibilityProfile.BESU_26]
+            yield OptionTexts(spec, (period,), OptionSource.PROFILE, _LABEL)
