@@ -1,10 +1,11 @@
-"""A mixed QBFT network under load and faults: four Ophion validators, two of GoQuorum and one of Besu.
+"""A mixed QBFT network under load and faults: Ophion, GoQuorum and Besu validators.
 
 A load sends 100 transactions a second to changing nodes. Every minute, one node is killed (SIGKILL) and started again.
 The first Ophion node is never killed, so that the growth of its memory is known. The test checks that the chain is one,
 that every transaction is in exactly one block, and that all clients have the same nonces and receipts in the end.
 
-MIXED_SECONDS sets the duration (default 150). Every ten seconds, a JSON line goes to `samples` in the path of the test,
+MIXED_SECONDS sets the duration (default 150), and MIXED_MEMBERS the number of Ophion, GoQuorum and Besu nodes (default
+4,2,1). Every ten seconds, a JSON line goes to `samples` in the path of the test,
 and every minute a line to standard output. Needs BESU and GOQUORUM.
 """
 
@@ -29,12 +30,14 @@ from tests.interop.transaction_load import FUNDS, SENDERS, RpcConnection, Transa
 SECONDS = int(os.environ.get("MIXED_SECONDS", "150"))
 PERIOD_S = int(os.environ.get("MIXED_PERIOD", "2"))
 RATE = 100
+COUNTS = [int(count) for count in os.environ.get("MIXED_MEMBERS", "4,2,1").split(",")]
+"""Number of Ophion, GoQuorum and Besu nodes."""
 BESU_OPTIONS = ("--data-storage-format=FOREST",)
 """With the default storage, Besu 24.5 imports and verifies a block at once on one state, and then refuses the block."""
 KILL_EVERY_S = 60
 WARM_UP_S = 600
-MAX_DOWN = 2
-"""Seven validators tolerate two faults."""
+MAX_DOWN = (sum(COUNTS) - 1) // 3
+"""Faults that the network tolerates."""
 SAMPLE_EVERY_S = 10
 MAX_BEHIND = 10
 MAX_SILENCE_S = 180
@@ -86,9 +89,12 @@ class MixedFaults:
 
     def __init__(self, path: Path, network: TestNetwork) -> None:
         self.chance = random.Random(36)
-        self.members = [Member(index, "ophion", network.nodes[index]) for index in range(4)]
-        self.members += [Member(index, "goquorum", GoQuorum(network, index)) for index in (4, 5)]
-        self.members += [Member(6, "besu", Besu(network, 6, BESU_OPTIONS))]
+        own, quorum, besu = COUNTS
+        self.own = [Member(index, "ophion", network.nodes[index]) for index in range(own)]
+        self.members = self.own.copy()
+        self.members += [Member(index, "goquorum", GoQuorum(network, index)) for index in range(own, own + quorum)]
+        first = own + quorum
+        self.members += [Member(i, "besu", Besu(network, i, BESU_OPTIONS)) for i in range(first, first + besu)]
         self.load = TransactionLoad([one.port for one in self.members], RATE, self.is_ready, random.Random(100))
         self.kills: dict[str, int] = {}
         self.ended: dict[str, int] = {}
@@ -225,7 +231,7 @@ class MixedFaults:
     def lives(self) -> dict[str, list[float]]:
         """Return the slope of each life of an Ophion process that lasted 15 minutes or longer."""
         found: dict[str, list[float]] = {}
-        for one in self.members[:4]:
+        for one in self.own:
             by_pid: dict[int, list[tuple[float, float]]] = {}
             for sample in self.samples:
                 pid, memory = sample["mb"][one.name]
@@ -269,10 +275,10 @@ def least_squares(points: Sequence[tuple[float, float]]) -> float:
 
 
 def mixed_fault_network(path: Path) -> TestNetwork:
-    """Return a network of seven validators whose genesis funds the senders of the load."""
-    keys = keys_in_one_order(7)
+    """Return a network of validators whose genesis funds the senders of the load."""
+    keys = keys_in_one_order(sum(COUNTS))
     network = mixed_network(
-        TestNetwork(path, "qbft", 7, period_s=PERIOD_S, timeout_s=3 * PERIOD_S, validator_keys=keys)
+        TestNetwork(path, "qbft", sum(COUNTS), period_s=PERIOD_S, timeout_s=3 * PERIOD_S, validator_keys=keys)
     )
     genesis = json.loads(network.genesis_file.read_text())
     genesis["alloc"].update({key.address.hex(): {"balance": str(FUNDS)} for key in SENDERS})
