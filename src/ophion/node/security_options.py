@@ -126,6 +126,18 @@ class TlsConfig(Options):
         needs="--{client-auth}-enabled",
         help="Certificates (PEM) of clients, or of authorities that sign them.",
     )
+    known_clients_file: Path | None = option(
+        "--{tls}-known-clients-file",
+        default=None,
+        needs="--{client-auth}-enabled",
+        help="Accepted client certificates: lines of common name and SHA-256 fingerprint in hex.",
+    )
+    ca_clients_enabled: bool = option(
+        "--{tls}-ca-clients-enabled",
+        default=False,
+        needs="--{client-auth}-enabled",
+        help="Accept certificates of authorities too: those of the trust store, or without one those of the system.",
+    )
 
     def problems(self) -> Iterator[str]:
         settings = self.settings()
@@ -145,6 +157,8 @@ class TlsConfig(Options):
             self.keystore_password_file,
             self.client_auth_enabled,
             self.truststore_file,
+            self.known_clients_file,
+            self.ca_clients_enabled,
         )
 
 

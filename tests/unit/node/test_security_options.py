@@ -87,4 +87,6 @@ def test_every_service_has_the_same_flags_under_its_own_name(config: type[TlsCon
         f"{prefix}-keystore-password-file",
         client_auth,
         f"{prefix}-truststore-file",
+        f"{prefix}-known-clients-file",
+        f"{prefix}-ca-clients-enabled",
     ]

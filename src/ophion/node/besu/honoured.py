@@ -46,8 +46,10 @@ rpc-http-authentication-enabled 1.0.0 26.8.0 | rpc-http-authentication-jwt-algor
 rpc-http-authentication-jwt-public-key-file 1.3.5 26.8.0 | rpc-http-cors-origins 1.0.0 26.8.0
 rpc-http-enabled 1.0.0 26.8.0 | rpc-http-host 1.0.0 26.8.0 | rpc-http-max-active-connections 21.1.2 26.8.0
 rpc-http-max-batch-size 23.1.0 26.8.0 | rpc-http-max-request-content-length 23.4.1 26.8.0
-rpc-http-port 1.0.0 26.8.0 | rpc-http-tls-client-auth-enabled 1.4.0 26.8.0 | rpc-http-tls-enabled 1.4.0 26.8.0
+rpc-http-port 1.0.0 26.8.0 | rpc-http-tls-ca-clients-enabled 1.4.0 26.8.0
+rpc-http-tls-client-auth-enabled 1.4.0 26.8.0 | rpc-http-tls-enabled 1.4.0 26.8.0
 rpc-http-tls-keystore-file 1.4.0 26.8.0 | rpc-http-tls-keystore-password-file 1.4.0 26.8.0
+rpc-http-tls-known-clients-file 1.4.0 26.8.0
 rpc-http-tls-truststore-file 25.1.0 26.8.0 | rpc-max-logs-range 22.10.3 26.8.0
 rpc-max-trace-filter-range 24.2.0 26.8.0 | rpc-tx-feecap 1.5.1 26.8.0 | rpc-ws-api 1.0.0 26.8.0
 rpc-ws-api-method-no-auth 22.1.1 26.8.0 | rpc-ws-api-methods-no-auth 22.1.1 26.8.0 | rpc-ws-apis 1.0.0 26.8.0

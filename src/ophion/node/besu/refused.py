@@ -58,20 +58,6 @@ rpc-ws-ssl-cert-file 24.12.0 26.8.0 | rpc-ws-ssl-key-file 24.12.0 26.8.0
 """,
     ),
     (
-        "fingerprints are not supported: give the clients' certificates (PEM) as --rpc-http-tls-truststore-file",
-        "",
-        """
-rpc-http-tls-known-clients-file 1.4.0 26.8.0
-""",
-    ),
-    (
-        "give the certificates of the authorities (PEM) as --rpc-http-tls-truststore-file",
-        "false",
-        """
-rpc-http-tls-ca-clients-enabled 1.4.0 26.8.0
-""",
-    ),
-    (
         "metrics are served for Prometheus; OpenTelemetry and StatsD are not supported",
         "prometheus none",
         """

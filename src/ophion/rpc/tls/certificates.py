@@ -31,6 +31,16 @@ class TlsSettings(Struct, frozen=True):
     asks_clients: bool = False
     """Whether clients must present a certificate."""
     truststore_file: Path | None = None
+    known_clients_file: Path | None = None
+    accepts_system_authorities: bool = False
+    """Whether a client certificate is accepted if an authority signed it that the system trusts. A trust store takes
+    the place of the system's list.
+    """
+
+    @property
+    def has_accepted_clients(self) -> bool:
+        """Whether any client certificate can be accepted."""
+        return bool(self.truststore_file or self.known_clients_file or self.accepts_system_authorities)
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -39,22 +49,38 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
     if settings.keystore_file is None:
         raise ConfigError(f"TLS needs a key store: {settings.option} is missing.")
-    if settings.asks_clients and settings.truststore_file is None:
-        store = settings.option.replace("-keystore-", "-truststore-")
-        raise ConfigError(f"Client certificates need a trust store: {store} is missing.")
+    if settings.asks_clients and not settings.has_accepted_clients:
+        store, known, authorities = (
+            settings.option.replace("keystore-file", other)
+            for other in ("truststore-file", "known-clients-file", "ca-clients-enabled")
+        )
+        raise ConfigError(f"No client certificate could be accepted: give {store}, {known} or {authorities}.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # a client could otherwise repeat the handshake of TLS 1.2 on one connection, past the limit on pending handshakes
     context.options |= ssl.OP_NO_RENEGOTIATION
     _load_key(context, settings.keystore_file, settings.password_file)
-    if settings.asks_clients and settings.truststore_file is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
+    if settings.asks_clients:
+        _accept_clients(context, settings)
+    return context
+
+
+def _accept_clients(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    import ssl
+
+    context.verify_mode = ssl.CERT_REQUIRED
+    # accept a client certificate that is itself in the trust list, even if its issuer is not in the list
+    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    if settings.truststore_file is not None:
         with _using(settings.truststore_file):
             refuse_unusual(settings.truststore_file)
             context.load_verify_locations(settings.truststore_file)
-        # accept a client certificate that is itself in the trust list, even if its issuer is not in the list
-        context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
-    return context
+    elif settings.accepts_system_authorities:
+        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+    if settings.known_clients_file is not None:
+        from ophion.rpc.tls.known_clients import accept_known_clients, read_known_clients
+
+        accept_known_clients(context, read_known_clients(settings.known_clients_file))
 
 
 def client_context(settings: TlsSettings, is_pinned: bool) -> ssl.SSLContext:

@@ -114,7 +114,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     wrong.write_bytes(b"-----BEGIN NOTHING-----\n")
     with pytest.raises(ConfigError, match=f"{OPTION} is missing"):
         server_context(TlsSettings(OPTION, None))
-    with pytest.raises(ConfigError, match="--rpc-http-tls-truststore-file is missing"):
+    with pytest.raises(ConfigError, match="give --rpc-http-tls-truststore-file, --rpc-http-tls-known-clients-file or"):
         server_context(TlsSettings(OPTION, store, None, True))
     for path in (tmp_path / "none", empty, wrong):
         with pytest.raises(ConfigError, match="Unable to"):
