@@ -7,5 +7,6 @@ pub mod errors;
 pub mod json;
 pub mod keccak;
 pub mod keys;
+pub mod lazy_zeros;
 pub mod memory;
 pub mod signers;

@@ -24,7 +24,11 @@ mod tracing;
 mod values;
 mod wire;
 
+use ophion_primitives::lazy_zeros::LazyZeros;
 use pyo3::prelude::*;
+
+#[global_allocator]
+static ALLOCATOR: LazyZeros = LazyZeros;
 
 /// The type stub with which this extension was built.
 const STUB: &str = include_str!("../../../src/ophion/_native.pyi");
@@ -46,7 +50,7 @@ fn declarations(stub: &str) -> impl Iterator<Item = &str> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(keeps, module)?)?;
-    // Cache 16,384 hashes of addresses, slots and mapping keys in 2 MiB.
+    // Cache 16,384 hashes of addresses, slots and mapping keys in 2 MiB, which fill up with use (`LazyZeros`).
     let _ = alloy_primitives::utils::init_keccak_cache(1 << 14);
     values::errors::register(module)?;
     values::keys::register(module)?;

@@ -1,0 +1,127 @@
+//! `LazyZeros`: the system allocator, with large zeroed blocks that occupy memory only where they are used.
+//!
+//! Rust writes zeros over a zeroed block that needs more than the usual alignment, so a cache of 2 MiB occupies 2 MiB
+//! before its first entry. Here the system replaces the inner pages of such a block by empty pages.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+/// Size in bytes from which a block has empty pages instead of written zeros.
+const LARGE: usize = 1 << 20;
+
+/// Allocator for `#[global_allocator]`.
+pub struct LazyZeros;
+
+// SAFETY: all blocks come from `System` and return to it with the same layout.
+unsafe impl GlobalAlloc for LazyZeros {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of this function, which is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() < LARGE || layout.align() <= size_of::<libc::max_align_t>() {
+            // SAFETY: as above.
+            return unsafe { System.alloc_zeroed(layout) };
+        }
+        // SAFETY: as above.
+        let block = unsafe { System.alloc(layout) };
+        if !block.is_null() {
+            // SAFETY: the block is new and has this size.
+            unsafe { zero(block, layout.size()) };
+        }
+        block
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+/// Zero a block: the inner pages become empty pages, the rest is written.
+///
+/// # Safety
+///
+/// The caller owns the block of `size` bytes, and its memory is private and anonymous.
+#[cfg(target_os = "linux")]
+unsafe fn zero(block: *mut u8, size: usize) {
+    /// A multiple of the page size of every supported processor.
+    const PAGE: usize = 64 << 10;
+    let head = block.align_offset(PAGE).min(size);
+    let inner = (size - head) / PAGE * PAGE;
+    // SAFETY: the three parts are inside of the block. MADV_DONTNEED fills private anonymous pages with zeros.
+    unsafe {
+        let middle = block.add(head);
+        if libc::madvise(middle.cast(), inner, libc::MADV_DONTNEED) == 0 {
+            block.write_bytes(0, head);
+            middle.add(inner).write_bytes(0, size - head - inner);
+        } else {
+            block.write_bytes(0, size);
+        }
+    }
+}
+
+/// Zero a block.
+///
+/// # Safety
+///
+/// The caller owns the block of `size` bytes.
+#[cfg(not(target_os = "linux"))]
+unsafe fn zero(block: *mut u8, size: usize) {
+    // SAFETY: the caller owns the block.
+    unsafe { block.write_bytes(0, size) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Allocate a zeroed block, check that each byte is zero, and fill it before it is freed.
+    fn check(size: usize, align: usize) {
+        let layout = Layout::from_size_align(size, align).unwrap();
+        // SAFETY: the block is used within its layout and freed once.
+        unsafe {
+            let block = LazyZeros.alloc_zeroed(layout);
+            assert_eq!(block.align_offset(align), 0);
+            assert!(std::slice::from_raw_parts(block, size).iter().all(|byte| *byte == 0));
+            block.write_bytes(0xff, size);
+            LazyZeros.dealloc(block, layout);
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_zeroed_block_is_zero() {
+        for align in [1, 16, 128, 4096, 1 << 17] {
+            for size in [1, LARGE - 1, LARGE, LARGE + 1, LARGE + 65_537, 3 * LARGE + 12_345] {
+                // twice, because the second block may be the first one, freed
+                check(size, align);
+                check(size, align);
+            }
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_zeroed_block_occupies_no_memory() {
+        let layout = Layout::from_size_align(64 * LARGE, 128).unwrap();
+        let before = resident_pages();
+        // SAFETY: the block is freed once and never read.
+        unsafe {
+            let block = LazyZeros.alloc_zeroed(layout);
+            let grown = resident_pages().saturating_sub(before);
+            LazyZeros.dealloc(block, layout);
+            assert!(grown < 4096, "{grown} pages of 16,384");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn resident_pages() -> usize {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
