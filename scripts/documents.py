@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ophion.cli.anvil.help import anvil_page
 from ophion.cli.arguments import Basics
 from ophion.cli.command import Command, CommandFamily
 from ophion.cli.command_table import FAMILIES, commands_of
@@ -73,6 +74,17 @@ def _command_lines(family: CommandFamily, command: Command) -> list[str]:
     return lines + examples
 
 
+def anvil_options_page() -> str:
+    """Return the page of all options of Anvil."""
+    return anvil_page(f"""# Options of Anvil
+
+{GENERATED}
+
+`ophion dev` and a link to `ophion` with the name anvil ([development node](development-node.md)) know every option of
+Anvil 1.7.1. An option without effect causes one warning, and a refused option ends the start.
+""")
+
+
 def readme() -> str:
     """Return the README with its table of methods."""
     before, _, rest = (ROOT / "README.md").read_text().partition(TABLE)
@@ -83,7 +95,11 @@ def readme() -> str:
 def documents() -> dict[Path, str]:
     """Return every generated page by its path."""
     methods = {Path("docs/rpc") / name: text for name, text in pages(all_methods()).items()}
-    docs = {Path("docs/options.md"): options_page(), Path("docs/commands.md"): commands_page()}
+    docs = {
+        Path("docs/options.md"): options_page(),
+        Path("docs/commands.md"): commands_page(),
+        Path("docs/anvil-options.md"): anvil_options_page(),
+    }
     return {Path("README.md"): readme(), **docs, **methods}
 
 

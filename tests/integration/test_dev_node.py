@@ -230,6 +230,7 @@ def test_options_of_anvil_are_understood(tmp_path: Path) -> None:
     written = json.loads(out.read_text())
     assert written["available_accounts"][0] == FIRST
     assert len(written["private_keys"]) == 2
+    assert (written["base_fee"], written["gas_limit"], written["genesis_timestamp"]) == ("7", "12345678", "1700000000")
     assert json.loads(dump.read_text())["accounts"][OTHER]["balance"] == "0x55"
     with dev(tmp_path / "again", "--preset=anvil", f"--load-state={dump}") as (node, _):
         assert node.balance(OTHER) == 0x55
@@ -243,7 +244,7 @@ def test_a_state_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None
         process.stop()
     assert f"cannot write the state file path={folder / 'state.json'} reason=Is a directory" in process.output()
     said = refusal("dev", f"--data-path={tmp_path / 'other'}", *QUIET, "--rpc-http-port=0", f"--dump-state={folder}")
-    assert f"(--dump-state, --state): {folder} is a folder" in said
+    assert f"(--dump-state, --state): {folder / 'state.json'} is a folder" in said
     assert "Traceback" not in said
     said = refusal("dev", f"--data-path={tmp_path / 'other'}", *QUIET, "--rpc-http-port=0", f"--config-out={folder}")
     assert f"--config-out: {folder}: Is a directory" in said

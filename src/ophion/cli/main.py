@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ophion.node.config import NodeConfig
 
 _BESU = "besu"
+_ANVIL = "anvil"
 _BESU_VARIABLES = {
     "OPHION_BESU_CONVENTIONS": "true",
     "OPHION_PERMISSIONS_ACCOUNTS_CONTRACT_AT_ADMISSION": "true",
@@ -45,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         home = home_of(sys.argv[0])
         environ = os.environ if home is None else {"OPHION_BESU_HOME": str(home), **os.environ}
+    if argv is None and os.path.basename(sys.argv[0]) == _ANVIL:
+        tokens.insert(0, _ANVIL)
     _prepare_streams()
     try:
         code = _run(tokens, environ)
@@ -94,12 +97,29 @@ def _abandon_output() -> None:
 class _Misused(ConfigError):
     """Raised when the command line is invalid. The error is printed together with the usage line."""
 
-    def __init__(self, problems: Sequence[str], usage_line: str) -> None:
+    def __init__(self, problems: Sequence[str], usage_line: str, code: int = EXIT_FAILURE) -> None:
         super().__init__(problems)
         self.usage_line = usage_line
+        self.code = code
 
 
 def _run(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
+    if tokens[:1] == [_ANVIL]:  # after the word anvil, the rest is a whole command line of Anvil
+        return _run_anvil(tokens[1:], environ)
+    return _run_command(tokens, environ)
+
+
+def _run_anvil(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
+    from ophion.cli.anvil.command_line import EXIT_USAGE, anvil_start  # lazy import: only Anvil's command line needs it
+
+    try:
+        started = anvil_start(tokens, environ)
+        return 0 if started is None else _run_command(*started)
+    except ConfigError as error:
+        raise _Misused(error.problems, "Usage: anvil [OPTIONS] [COMMAND]", EXIT_USAGE) from error
+
+
+def _run_command(tokens: Sequence[str], environ: Mapping[str, str]) -> int:
     is_besu = tokens[:1] == [_BESU]  # after the word besu, the rest is a whole command line of Besu
     arguments, settings = _read(tokens, environ)
     if is_besu:
@@ -177,7 +197,7 @@ def _report(error: BaseException, with_traceback: bool) -> int:
             print(escape_text(error.message), file=sys.stderr)
         called = error.usage_line.removeprefix("Usage: ").partition(" [")[0].removesuffix(" COMMAND")
         print(f"\n{error.usage_line}\nTry `{called} --help`.", file=sys.stderr)
-        return EXIT_FAILURE
+        return error.code
     if isinstance(error, OphionError | NativeError):
         if not with_traceback:
             print(escape_text(str(error)), file=sys.stderr)

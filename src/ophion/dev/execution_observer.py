@@ -14,7 +14,7 @@ from ophion.primitives.types import Address
 
 
 class ObservedCall(Struct, frozen=True):
-    """A call that failed or wrote to the console."""
+    """A call that failed or wrote to the console, or any call if the observer asks for all."""
 
     method: str
     state: State
@@ -25,6 +25,10 @@ class ObservedCall(Struct, frozen=True):
 
 class ExecutionObserver(Protocol):
     """Receives executions. Unless noted, methods run on the event loop and return at once."""
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether calls that succeed are reported too."""
 
     def reason(self, output: bytes) -> str | None:
         """Return the decoded custom error of a reverted call, or None if its ABI is unknown."""

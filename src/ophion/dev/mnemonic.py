@@ -37,6 +37,15 @@ def derived_keys(mnemonic: str, path: str, count: int) -> list[bytes]:
     return [_child(key, chain, index)[0].to_bytes(32, "big") for index in range(count)]
 
 
+def words_of(entropy: bytes) -> str:
+    """Return the mnemonic of 16 to 32 random bytes: the bytes and their checksum, eleven bits a word."""
+    bits = len(entropy) // 4
+    value = int.from_bytes(entropy, "big") << bits | hashlib.sha256(entropy).digest()[0] >> (8 - bits)
+    known = _WORDS.read_text().split()
+    count = (len(entropy) * 8 + bits) // 11
+    return " ".join(known[value >> 11 * place & 2047] for place in reversed(range(count)))
+
+
 def _check_words(words: list[str]) -> None:
     """Raise `MnemonicError` for a word that is not in the list, or for a wrong checksum."""
     known = _WORDS.read_text().split()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 from ophion.errors import OphionError
 from ophion.native.exceptions import NativeError, SourceFailed
@@ -36,7 +37,7 @@ _SHARED_S = 0.02
 
 
 class DevSealer(InstantSealer):
-    """Makes blocks automatically for each transaction, at an interval, or on demand."""
+    """Makes blocks automatically for each transaction, at an interval, both, or on demand."""
 
     def __init__(self, assembler: Assembler, is_automatic: bool, interval_s: float) -> None:
         super().__init__(assembler)
@@ -62,7 +63,7 @@ class DevSealer(InstantSealer):
         return self._is_enabled and self.is_automatic
 
     def set_mode(self, is_automatic: bool, interval_s: float) -> None:
-        """Choose between automatic, interval and manual mining."""
+        """Choose between automatic, interval, mixed and manual mining."""
         self.is_automatic, self.interval_s = is_automatic, interval_s
         self._changed.set()
 
@@ -70,23 +71,23 @@ class DevSealer(InstantSealer):
         """Mine blocks automatically or at the interval, until cancelled."""
         while True:
             self._changed.clear()
+            modes = set()
             if self.is_automatic:
-                mode = asyncio.create_task(super().run())
-            elif self.interval_s:
-                mode = asyncio.create_task(self._run_by_interval(self.interval_s))
-            else:
-                await self._changed.wait()
-                continue
+                modes.add(asyncio.create_task(super().run()))
+            if self.interval_s:
+                modes.add(asyncio.create_task(self._run_by_interval(self.interval_s)))
             changing = asyncio.create_task(self._changed.wait())
+            tasks: set[asyncio.Task[Any]] = {changing, *modes}
             try:
-                await asyncio.wait({mode, changing}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 self.block_priority.end()
-                for task in (mode, changing):
+                for task in tasks:
                     task.cancel()
-                await asyncio.wait({mode, changing})
-            if not mode.cancelled() and mode.exception() is not None:
-                mode.result()
+                await asyncio.wait(tasks)
+            for mode in modes:
+                if not mode.cancelled() and mode.exception() is not None:
+                    mode.result()
 
     async def _run_by_interval(self, interval_s: float) -> None:
         clock = self._clock

@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from ophion import __version__
 from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
+from ophion.primitives.header import Header
 from ophion.primitives.types import WEI_PER_ETHER
+from ophion.rpc.schema.render import checksum_address
 
 
 class StartupSummary(Struct, frozen=True):
@@ -30,6 +32,47 @@ class StartupSummary(Struct, frozen=True):
 def banner(summary: StartupSummary) -> str:
     """Return the startup text."""
     return "\n".join(_lines(summary)) + "\n"
+
+
+class DevSummary(Struct, frozen=True):
+    """Values of a node with the preset of Anvil, which its startup text shows."""
+
+    addresses: Sequence[str]
+    """Host and port of each address on which JSON-RPC listens."""
+    chain_id: int
+    accounts: Sequence[DevAccount]
+    mnemonic: str
+    derivation_path: str
+    genesis: Header
+
+
+def anvil_banner(summary: DevSummary) -> str:
+    """Return the startup text in the form of Anvil, because tools wait for its line `Listening on …`."""
+    accounts = [
+        f"({place}) {checksum_address(one.address)} ({_ether(one.balance)} ETH)"
+        for place, one in enumerate(summary.accounts)
+    ]
+    keys = [f"({place}) 0x{one.private_key.hex()}" for place, one in enumerate(summary.accounts)]
+    wallet = [f"Mnemonic:          {summary.mnemonic}", f"Derivation path:   {summary.derivation_path}"]
+    header = summary.genesis
+    blocks = [
+        ("Available Accounts", accounts),
+        ("Private Keys", keys),
+        ("Wallet", wallet),
+        ("Chain ID", [str(summary.chain_id)]),
+        ("Base Fee", [str(header.base_fee_per_gas or 0)]),
+        ("Gas Limit", [str(header.gas_limit)]),
+        ("Genesis Timestamp", [str(header.timestamp)]),
+        ("Genesis Number", [str(header.number)]),
+    ]
+    lines = [f"Ophion {__version__}, options and methods of Anvil 1.7.1", ""]
+    for title, values in blocks:
+        lines += [title, "=" * 18, "", *values, ""]
+    return "\n".join([*lines, *(f"Listening on {address}" for address in summary.addresses)]) + "\n"
+
+
+def _ether(wei: int) -> str:
+    return f"{wei // WEI_PER_ETHER}.{wei % WEI_PER_ETHER:018}"
 
 
 def _lines(summary: StartupSummary) -> Iterator[str]:

@@ -29,7 +29,7 @@ from ophion.runtime.thread_pools import Lanes
 if TYPE_CHECKING:
     from ophion.dev.fork.remote_state import Fork
 
-_SUGGESTED_TIP = 1_000_000_000
+_ANVIL_EPOCH_SLOTS = 32
 
 
 class DevBuild:
@@ -44,13 +44,28 @@ class DevBuild:
         self.clock = DevClock(clock)
         self.fork: Fork | None = None
         self.base_root: Hash32 | None = None
-        self.suggested_tip = None if config.dev.preset is None else _SUGGESTED_TIP
+        self.suggested_tip = config.dev.suggested_tip
         """Priority fee to suggest to clients; None suggests the median of recent blocks."""
+
+    @property
+    def _starts_at_genesis(self) -> bool:
+        """Whether time goes on from the timestamp of the genesis block, as in Anvil, and not from the wall clock."""
+        dev = self._config.dev
+        return dev.preset is DevPreset.ANVIL and (dev.timestamp is not None or dev.init_file is not None)
+
+    @property
+    def _epoch_slots(self) -> int:
+        """Number of blocks between the head and `safe`."""
+        dev = self._config.dev
+        if dev.epoch_slots is not None:
+            return dev.epoch_slots
+        return _ANVIL_EPOCH_SLOTS if dev.preset is DevPreset.ANVIL else 0
 
     def relax(self, chain: Chain) -> None:
         """Disable validation rules that hinder tests, and start the fork, if any."""
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
+        chain.has_gas_cap = self._config.dev.has_gas_cap
         if self._config.dev.fork is not None:
             from ophion.dev.fork.start import start_fork
             from ophion.node.dev_fork import opened_fork
@@ -60,6 +75,8 @@ class DevBuild:
             self.clock.set_time(chain.head.timestamp)
         else:
             restore_edit(chain)
+            if self._starts_at_genesis and not chain.head.header.number:
+                self.clock.set_time(chain.head.timestamp)
         self.clock.last = chain.head.timestamp
 
     def finish(
@@ -76,7 +93,7 @@ class DevBuild:
     ) -> tuple[MiningControl, DevNode]:
         """Build the block production and the cheat codes of a development node."""
         dev, period_s = self._config.dev, self._config.miner.block_period_s
-        sealer = DevSealer(assembler, dev.automine and not period_s, period_s)
+        sealer = DevSealer(assembler, dev.automine and (dev.mines_both or not period_s), period_s)
         lanes.decoding.is_eager = True
         if self.fork is None and not self._config.storage.durable:
             sealer.write_lane = lanes.write
@@ -87,6 +104,7 @@ class DevBuild:
         identity = Identity(preset, self._instance_id)
         node = DevNode(chain, importer, builder, queries, pool, assembler, self.engine, self.clock, sealer, identity)
         node.impersonates_all = dev.impersonates_all
+        queries.epoch_slots = self._epoch_slots
         node.fork, node.base_root, node.balances = self.fork, self.base_root, self._balances
         packages = WorkPackages(assembler, lanes.read)
         return MiningControl(settings, floor, sealer, packages, None, self.engine.name), node

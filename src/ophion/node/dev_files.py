@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -13,13 +14,31 @@ from ophion.chainspec.dev_network import MNEMONIC
 from ophion.dev.cheat_codes import DevNode
 from ophion.dev.state_dump import BadStateFile, decode_dump, dump, load
 from ophion.errors import ConfigError
+from ophion.node.banner import DevSummary
+from ophion.node.config import NodeConfig
 from ophion.node.core_config import CoreConfig
 from ophion.primitives.hexcodec import data
 from ophion.runtime.operator_files import content_of, rewrite
+from ophion.runtime.options import hosts_of
+
+if TYPE_CHECKING:
+    from ophion.node.build import NodeCore
 
 log = logging.getLogger(__name__)
 
 _MAX_STATE_BYTES = 1024 * 1024 * 1024
+
+
+def dev_summary(config: NodeConfig, core: NodeCore, port: int) -> DevSummary:
+    """Return the values that the startup text of a node with the preset of Anvil shows."""
+    return DevSummary(
+        addresses=[f"{host}:{port}" for host in hosts_of(config.http.host)],
+        chain_id=core.chain.spec.chain_id,
+        accounts=config.accounts,
+        mnemonic=config.dev.mnemonic or MNEMONIC,
+        derivation_path=config.dev.derivation_path,
+        genesis=core.chain.genesis.header,
+    )
 
 
 class DevFiles:
@@ -41,6 +60,10 @@ class DevFiles:
             self._write_keys(dev.config_out)
         ready()
         try:
+            if dev.dump_state is not None and dev.state_interval_s is not None:
+                while True:
+                    await asyncio.sleep(dev.state_interval_s)
+                    self._dump(dev.dump_state)
             await asyncio.Event().wait()
         finally:
             if dev.dump_state is not None:
@@ -58,7 +81,7 @@ class DevFiles:
 
     def _write_keys(self, path: Path) -> None:
         try:
-            rewrite(path, orjson.dumps(self._keys(), option=orjson.OPT_INDENT_2))
+            rewrite(path, orjson.dumps(self._keys()))
         except OSError as error:
             raise ConfigError(f"--config-out: {path}: {error.strerror}") from error
 
@@ -72,12 +95,15 @@ class DevFiles:
     def _keys(self) -> dict[str, object]:
         """Return accounts, keys and chain settings, in the format of Anvil's `--config-out` file."""
         config, header = self._config, self._node.chain.genesis.header
+        base_fee = header.base_fee_per_gas or 0
+        limit = config.dev.gas_limit
         return {
             "available_accounts": [data(account.address) for account in config.accounts],
             "private_keys": [data(account.private_key) for account in config.accounts],
             "wallet": {"mnemonic": config.dev.mnemonic or MNEMONIC, "derivation_path": config.dev.derivation_path},
-            "base_fee": hex(header.base_fee_per_gas or 0),
-            "gas_limit": hex(header.gas_limit),
-            "genesis_timestamp": hex(header.timestamp),
+            "base_fee": str(base_fee),
+            "gas_price": str(base_fee - base_fee // 8 + (config.dev.suggested_tip or 0)),
+            "gas_limit": None if limit is None else str(limit),
+            "genesis_timestamp": str(header.timestamp),
             "chain_id": self._chain_id,
         }

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ophion.chainspec.dev_network import CREATE2_DEPLOYER, dev_document, dev_genesis
 from ophion.chainspec.genesis import Genesis, parse_genesis
+from ophion.chainspec.genesis_fields import parse_json
 from ophion.chainspec.network_names import DEFAULT_DEV_FORK, DEV_FORKS
-from ophion.errors import StorageError
+from ophion.errors import GenesisError, StorageError
 from ophion.native.store import Store
 from ophion.node.core_config import CoreConfig
 from ophion.node.dev_options import DevConfig, DevPreset
 from ophion.node.network import NetworkConfig
 from ophion.primitives.header import Header
+from ophion.primitives.hexcodec import strip_prefix
 from ophion.runtime.clock import SystemClock
+from ophion.runtime.operator_files import content_of
 
 _CHAIN_ID = 31337
 _GAS_LIMIT = 30_000_000
 _BASE_FEE = 1_000_000_000
+_MAX_FILE_BYTES = 256 * 1024 * 1024
+_ADDED_KEYS = ("coinbase", "mixHash")
+_FILE_KEYS = ("timestamp", "gasLimit", "baseFeePerGas", "extraData", "nonce", *_ADDED_KEYS)
+"""Members of the genesis file that replace those of the preset. Blocks after it have no difficulty."""
 
 
 def preset_genesis(config: CoreConfig) -> Genesis:
@@ -44,8 +52,10 @@ def preset_genesis(config: CoreConfig) -> Genesis:
     if dev.code_size_limit is not None:
         document["config"]["contractSizeLimit"] = dev.code_size_limit
     if dev.preset is None:
+        _add_file(document, dev)
         return _parsed(document, config)
-    document["alloc"] |= CREATE2_DEPLOYER
+    if dev.has_create2_deployer:
+        document["alloc"] |= CREATE2_DEPLOYER
     document["config"]["chainId"] = _CHAIN_ID if opened is None else opened.point.chain_id
     if dev.code_size_limit is None:
         del document["config"]["contractSizeLimit"]
@@ -57,7 +67,31 @@ def preset_genesis(config: CoreConfig) -> Genesis:
     if dev.base_fee is None and "baseFeePerGas" in document:
         document["baseFeePerGas"] = hex(_BASE_FEE)
     document.update(extraData="0x", difficulty="0x1", nonce="0x0")
+    _add_file(document, dev)
     return _parsed(document, config)
+
+
+def _add_file(document: dict[str, Any], dev: DevConfig) -> None:
+    """Add the accounts, the chain id and the header of a genesis file. Options of the command line have priority, and
+    the forks stay those of the development network.
+    """
+    if dev.init_file is None:
+        return
+    try:
+        values, _ = parse_json(content_of(dev.init_file, _MAX_FILE_BYTES))
+    except OSError as error:
+        raise GenesisError(f"--init: {dev.init_file}: {error.strerror}") from error
+    except (GenesisError, ValueError) as error:
+        raise GenesisError(f"--init: {dev.init_file}: {error}") from error
+    config, accounts = values.get("config"), values.get("alloc")
+    if isinstance(config, dict) and "chainid" in config:
+        document["config"]["chainId"] = config["chainid"]
+    if isinstance(accounts, dict):
+        document["alloc"] |= {strip_prefix(str(address)).lower(): account for address, account in accounts.items()}
+    given = {"timestamp": dev.timestamp, "gasLimit": dev.gas_limit, "baseFeePerGas": dev.base_fee}
+    for name in _FILE_KEYS:
+        if given.get(name) is None and name.lower() in values and (name in document or name in _ADDED_KEYS):
+            document[name] = values[name.lower()]
 
 
 def possible_dev_geneses(

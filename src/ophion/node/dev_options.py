@@ -20,6 +20,7 @@ _MAX_TIMESTAMP = 2**40 - 1
 """Latest time of the genesis block, far below 64 bits, because later blocks have later times."""
 _HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:[\t -~]*"
 """An HTTP header: a name of token characters, and a value of printable ASCII characters."""
+_SUGGESTED_TIP = 1_000_000_000
 _ANVIL_VERSION = "anvil/v1.7.1"
 _HARDHAT_VERSION = "HardhatNetwork/2.26.3"
 
@@ -58,7 +59,7 @@ class DevConfig(Options):
     account_count: int | None = option(
         "--dev-accounts",
         default=None,
-        check=between(1, 10_000),
+        check=between(0, 10_000),
         help="Dev network: how many accounts are derived. (default: 10; 20 with the preset hardhat)",
     )
     balance: float | None = option(
@@ -86,6 +87,11 @@ class DevConfig(Options):
     automine: bool = option(
         "--dev-automine", default=True, help="Dev network: make a block as soon as there are transactions."
     )
+    mines_both: bool = option(
+        "--dev-mixed-mining",
+        default=False,
+        help="Dev network: with --block-period, also make a block as soon as there are transactions.",
+    )
     order: DevOrder = option("--dev-order", default=DevOrder.FEES, help="Dev network: order of transactions in blocks.")
     impersonates_all: bool = option(
         "--dev-auto-impersonate", default=False, help="Dev network: take transactions of all accounts unsigned."
@@ -96,17 +102,58 @@ class DevConfig(Options):
     dump_state: Path | None = option(
         "--dev-dump-state", default=None, help="Dev network: state file that is written at the end."
     )
-    fork_url: str | None = option(
-        "--dev-fork-url",
+    state_interval_s: float | None = option(
+        "--dev-state-interval",
         default=None,
+        check=at_least(0.001),
+        metavar="SECONDS",
+        help="Dev network: also write the state file at this interval.",
+    )
+    ipc_path: Path | None = option(
+        "--dev-ipc-path", default=None, help="Dev network: Unix socket for JSON-RPC, which only this user can open."
+    )
+    init_file: Path | None = option(
+        "--dev-init-file",
+        default=None,
+        help="Dev network: genesis file whose accounts, chain id and header are added to those of the preset.",
+    )
+    has_create2_deployer: bool = option(
+        "--dev-create2-deployer", default=True, help="Dev network: a preset starts with the CREATE2 deployer."
+    )
+    epoch_slots: int | None = option(
+        "--dev-epoch-slots",
+        default=None,
+        check=at_least(0),
+        help="Dev network: blocks from the head to `safe`, and from `safe` to `finalized`. (default: 0)",
+    )
+    priority_fee: int | None = option(
+        "--dev-priority-fee",
+        default=None,
+        check=between(0, 2**64 - 1),
+        metavar="WEI",
+        help="Dev network: priority fee that is suggested to clients. (default: 1 gwei with a preset)",
+    )
+    has_gas_cap: bool = option(
+        "--dev-transaction-gas-cap", default=False, help="Dev network: enforce the gas limit of EIP-7825."
+    )
+    shows_console: bool = option(
+        "--dev-console-enabled", default=True, help="Dev network: show the output of console.log in the log."
+    )
+    prints_traces: bool = option(
+        "--dev-print-traces", default=False, help="Dev network: show the call tree of every transaction and call."
+    )
+    fork_urls: tuple[str, ...] = option(
+        "--dev-fork-url",
+        default=(),
         metavar="URL",
-        help="Dev network: continue the chain of this node (http or https) from one of its blocks.",
+        help="Dev network: continue the chain of this node (http or https) from one of its blocks. Further URLs are"
+        " asked when it does not answer.",
     )
     fork_block: int | None = option(
         "--dev-fork-block-number",
         default=None,
-        check=at_least(0),
-        help="Dev network: block of the other chain to continue from. (default: its latest)",
+        help="Dev network: block of the other chain to continue from; -N is N blocks before its latest. (default: its"
+        " latest)",
     )
     fork_retries: int = option(
         "--dev-fork-retries",
@@ -153,18 +200,19 @@ class DevConfig(Options):
     def is_used(self) -> bool:
         """Whether the options change the genesis of the built-in network."""
         given = (self.preset, self.mnemonic, self.account_count, self.balance, self.timestamp, self.gas_limit)
-        others = (self.base_fee, self.code_size_limit, self.fork_url)
+        others = (self.base_fee, self.code_size_limit, self.init_file, self.fork_urls or None)
         return any(one is not None for one in (*given, *others)) or self.derivation_path != _DEFAULT_PATH
 
     @property
     def fork(self) -> ForkSettings | None:
         """Source, block and cache of the chain to fork, or None."""
-        if self.fork_url is None:
+        if not self.fork_urls:
             return None
         folder = self.fork_cache_path or _user_cache() / "ophion" / "fork"
-        url, number = ForkSettings.split(self.fork_url)
+        url, number = ForkSettings.split(self.fork_urls[0])
         return ForkSettings(
             url=url,
+            other_urls=tuple(ForkSettings.split(other)[0] for other in self.fork_urls[1:]),
             block_number=number if self.fork_block is None else self.fork_block,
             retries=self.fork_retries,
             backoff_s=self.fork_backoff_ms / 1000,
@@ -172,6 +220,12 @@ class DevConfig(Options):
             headers=self.fork_headers,
             cache_path=folder if self.fork_cache else None,
         )
+
+    @property
+    def suggested_tip(self) -> int | None:
+        """Priority fee that is suggested to clients; None suggests the median of recent blocks."""
+        default = None if self.preset is None else _SUGGESTED_TIP
+        return default if self.priority_fee is None else self.priority_fee
 
     @property
     def is_merged(self) -> bool:
@@ -194,7 +248,8 @@ class DevConfig(Options):
         chosen = (self.preset, self.mnemonic, self.account_count, self.balance)
         if all(one is None for one in chosen) and self.derivation_path == _DEFAULT_PATH:
             return None
-        count = self.account_count or (20 if self.preset is DevPreset.HARDHAT else 10)
+        default = 20 if self.preset is DevPreset.HARDHAT else 10
+        count = default if self.account_count is None else self.account_count
         wei = 10_000 * _WEI if self.balance is None else int(self.balance * _WEI)
         if (
             self.mnemonic in (None, MNEMONIC)
@@ -231,18 +286,19 @@ class DevConfig(Options):
             yield str(error)
 
     def _fork_problems(self) -> Iterator[str]:
-        if self.fork_url is None:
+        if not self.fork_urls:
             if self.fork_block is not None:
                 yield (
                     "Option '--dev-fork-block-number' (--fork-block-number) names a block of another chain: it needs"
                     " '--dev-fork-url' (--fork-url)"
                 )
             return
-        if not _is_http_url(ForkSettings.split(self.fork_url)[0]):
-            yield (
-                f"Invalid value for option '--dev-fork-url' (--fork-url): {self.fork_url!r} does not begin with"
-                " http:// or https://, the name of a host and, if given, a port from 1 to 65535"
-            )
+        for url in self.fork_urls:
+            if not _is_http_url(ForkSettings.split(url)[0]):
+                yield (
+                    f"Invalid value for option '--dev-fork-url' (--fork-url): {url!r} does not begin with"
+                    " http:// or https://, the name of a host and, if given, a port from 1 to 65535"
+                )
         for header in self.fork_headers:
             if re.fullmatch(_HEADER, header) is None:
                 yield (

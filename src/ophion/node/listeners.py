@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ophion.metrics.requests import RequestMetrics
     from ophion.primitives.types import Address
     from ophion.rpc.auth.auth_setup import AuthSetup
+    from ophion.rpc.transport.ipc import IpcService
 
 PortService: TypeAlias = "HttpService | WebSocketService | GatewayService"
 
@@ -129,6 +130,18 @@ def share_port(http: PortService, websocket: PortService) -> None:
     assert isinstance(websocket, WebSocketService)
     if not http.is_encrypted and not websocket.is_encrypted:
         http.make_connection = lambda policy: UpgradableConnection(policy, lambda: websocket.prepare()())
+
+
+def ipc_service(config: NodeConfig, context: RpcContext, websocket: PortService) -> IpcService:
+    """Build the service on a Unix socket. It has the methods and the subscriptions of WebSocket."""
+    from ophion.rpc.transport.ipc import IpcService
+
+    assert isinstance(websocket, WebSocketService)
+    assert config.dev.ipc_path is not None, "the caller checks it"
+    most = max(config.http.max_content_length, config.websocket.max_frame_size or 0)
+    return IpcService(
+        config.dev.ipc_path, websocket.handler, context.subscriptions.drop, most, config.limits.max_unread_bytes
+    )
 
 
 def graphql_port(

@@ -22,6 +22,7 @@ from ophion.native.crypto import PrivateKey
 from ophion.node.build import NodeCore, build_core
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DataDirectory
+from ophion.node.dev_options import DevPreset
 from ophion.node.pid_file import remove_pid_file, write_pid_file
 from ophion.node.ports_file import remove_besu_files, remove_ports, write_besu_files, write_ports
 from ophion.node.services import PublicInterface, build_interface
@@ -29,6 +30,7 @@ from ophion.permissions.permissions import Permissions
 from ophion.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from ophion.runtime.garbage_collection import settle_down
 from ophion.runtime.interrupts import stop_signals
+from ophion.runtime.logs import LogLevel
 from ophion.runtime.supervisor import Service, Supervisor
 from ophion.runtime.thread_pools import Lanes, ThreadLanes
 
@@ -214,7 +216,13 @@ async def _started(
     if interface.enode is not None:
         log.info("Enode URL %s", interface.enode)
     log.info("Ethereum main loop is up.")
-    if sys.stdout.isatty():
+    if config.dev.preset is DevPreset.ANVIL and config.logs.level is not LogLevel.OFF:
+        from ophion.node.banner import anvil_banner
+        from ophion.node.dev_files import dev_summary
+
+        sys.stdout.write(anvil_banner(dev_summary(config, core, interface.ports()["json-rpc"])))
+        sys.stdout.flush()
+    elif sys.stdout.isatty():
         from ophion.node.banner import StartupSummary, banner
 
         summary = StartupSummary(

@@ -11,9 +11,11 @@ import socket
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ophion.errors import OphionError
 from ophion.node.config import NodeConfig
+from ophion.runtime.options import hosts_of
 from ophion.runtime.port_in_use import is_taken, taken
 
 _ANYWHERE = ("", "0.0.0.0", "::")
@@ -37,7 +39,7 @@ class _RequestedPort(Struct, frozen=True):
 
 def check_ports(config: NodeConfig) -> None:
     """Raise `PortsTaken` with a line for each port that is in use or configured twice."""
-    requested = [one for one in _requested_ports(config) if one.port]
+    requested = [replace(one, host=host) for one in _requested_ports(config) if one.port for host in hosts_of(one.host)]
     found = []
     for number, one in enumerate(requested):
         place = f"{one.service} cannot listen on {one.host}:{one.port}"

@@ -25,6 +25,7 @@ from ophion.node.listeners import (
     distant_enclaves,
     enclaves_port,
     graphql_port,
+    ipc_service,
     json_rpc_port,
     metrics_port,
     metrics_push,
@@ -50,6 +51,7 @@ from ophion.runtime.fair_scheduler import FairScheduler
 from ophion.runtime.memory import MemoryTrimmer
 from ophion.runtime.memory_budget import MemoryBudget
 from ophion.runtime.open_files import allow_open_files
+from ophion.runtime.options import hosts_of
 from ophion.runtime.supervisor import Service
 from ophion.runtime.thread_pools import Lanes
 from ophion.version import client_version
@@ -122,7 +124,7 @@ class PublicInterface(Struct, frozen=True):
         """Return the URLs of the services for the banner."""
         shown = ((*_SHOWN_NAMES[name], service) for name, service in self.listening.items())
         urls = {
-            title: f"{scheme}{'s' if one.is_encrypted else ''}://{one.host}:{one.port}{path}"
+            title: f"{scheme}{'s' if one.is_encrypted else ''}://{hosts_of(one.host)[0]}:{one.port}{path}"
             for title, scheme, path, one in shown
         }
         return urls if self.enode is None else urls | {"Peers": self.enode.url}
@@ -289,6 +291,8 @@ def _listeners(
         if config.has_cheat_codes and config.http.enabled:
             # development tools use the same port for HTTP and WebSocket
             share_port(listening["jsonrpc"], listening["ws"])
+        if config.dev.ipc_path is not None:
+            without_port.append(ipc_service(config, context, listening["ws"]))
     if config.graphql.enabled:
         listening["graphQL"] = graphql_port(config, context, shared, http_auth())
     if config.metrics.enabled:
@@ -364,7 +368,7 @@ def _sync_text(status: SyncStatus | None) -> bytes:
 
 def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) -> dict[str, Endpoint]:
     """Return the open ports. Their order is that of Pantheon 1.2, with the peer port before metrics."""
-    found = {name: Endpoint(one.host, one.port) for name, one in listening.items() if name != "page"}
+    found = {name: Endpoint(hosts_of(one.host)[0], one.port) for name, one in listening.items() if name != "page"}
     enode = None if peers is None else peers.local_enode
     if enode is None:
         return found

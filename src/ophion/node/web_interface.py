@@ -14,6 +14,7 @@ from ophion.gateway.service import GatewayService
 from ophion.node.config import NodeConfig
 from ophion.node.listeners import PAGE_CLIENTS, PortService, http_limits
 from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.options import hosts_of
 
 if TYPE_CHECKING:
     from ophion.gateway.backends import BackendNetwork
@@ -42,7 +43,9 @@ def page_port(
             "metrics": ServiceKind.METRICS,
         }
         places = {
-            kinds[name]: ServiceAddress(_own(one.host), one.port) for name, one in listening.items() if name in kinds
+            kinds[name]: ServiceAddress(_own(hosts_of(one.host)[0]), one.port)
+            for name, one in listening.items()
+            if name in kinds
         }
         enode = None if peers is None or peers.local_enode is None else peers.local_enode.url
         node = BackendNode("node", "validator" if is_authority else "rpc", places, enode)

@@ -57,7 +57,7 @@ def embedded_node(
             timestamp=timestamp,
             base_fee=base_fee,
             gas_limit=gas_limit,
-            fork_url=fork,
+            fork_urls=() if fork is None else (fork,),
             fork_block=fork_block,
             # the state of a fixed block never changes, so a later run can use the cached state
             fork_cache=fork_block is not None,

@@ -7,7 +7,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ophion.chainspec.dev_network import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
-from ophion.node.banner import StartupSummary, banner
+from ophion.chainspec.genesis import parse_genesis
+from ophion.node.banner import DevSummary, StartupSummary, anvil_banner, banner
+from ophion.primitives.types import ZERO_HASH
 
 SUMMARY = StartupSummary(
     endpoints={"HTTP": "http://127.0.0.1:8545"},
@@ -45,3 +47,33 @@ def test_keys_are_shown_on_the_dev_network_only() -> None:
     text = banner(replace(SUMMARY, accounts=(), network="genesis.json", is_temporary=True))
     assert "keys" not in text
     assert "removed when the node stops" in text
+
+
+def test_the_banner_of_the_preset_has_the_lines_that_tools_of_anvil_read() -> None:
+    genesis = parse_genesis(
+        '{"config": {"chainId": 31337, "ethash": {}}, "gasLimit": "0x10", "difficulty": "0x1", "timestamp": "0x5"}'
+    )
+    text = anvil_banner(
+        DevSummary(
+            addresses=["127.0.0.1:8545", "::1:8545"],
+            chain_id=31337,
+            accounts=DEV_ACCOUNTS[:1],
+            mnemonic="one two",
+            derivation_path="m/44'/60'/0'/0/",
+            genesis=genesis.header(ZERO_HASH),
+        )
+    )
+    lines = text.splitlines()
+    for line in (
+        "(0) 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 (10000.000000000000000000 ETH)",
+        "(0) 0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+        "Mnemonic:          one two",
+        "Derivation path:   m/44'/60'/0'/0/",
+        "Listening on 127.0.0.1:8545",
+        "Listening on ::1:8545",
+    ):
+        assert line in lines
+    values = {
+        title: lines[lines.index(title) + 3] for title in ("Chain ID", "Base Fee", "Gas Limit", "Genesis Timestamp")
+    }
+    assert values == {"Chain ID": "31337", "Base Fee": "0", "Gas Limit": "16", "Genesis Timestamp": "5"}

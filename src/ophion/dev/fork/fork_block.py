@@ -32,6 +32,8 @@ class ForkPoint(Struct, frozen=True):
 def find(settings: ForkSettings, source: ForkSource) -> ForkPoint:
     """Return the block to fork, from the cache or from the source."""
     number, folder = settings.block_number, settings.cache_path
+    if number is not None and number < 0:
+        number = _before_latest(source, -number)
     if number is not None and folder is not None:
         known = find_point(folder, settings.url, number)
         if known is not None:
@@ -49,6 +51,15 @@ def find(settings: ForkSettings, source: ForkSource) -> ForkPoint:
         kept = {name: value for name, value in block.items() if name != "transactions"}
         keep_point(folder, settings.url, header.number, number_of_chain, kept)
     return ForkPoint(number_of_chain, header, is_cached=False)
+
+
+def _before_latest(source: ForkSource, distance: int) -> int:
+    """Return the number of the block that is `distance` blocks before the latest block of the source."""
+    (latest,) = source.batch([("eth_blockNumber", [])])
+    try:
+        return max(0, int(latest, 16) - distance)
+    except (TypeError, ValueError):
+        raise ForkSourceError(f"The source of the fork, {source.name}, has no latest block") from None
 
 
 def _chain_id(source: ForkSource, answer: Any) -> int:

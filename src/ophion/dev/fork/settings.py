@@ -16,7 +16,9 @@ class ForkSettings(Struct, frozen=True):
 
     url: str
     block_number: int | None = None
-    """Number of the block to fork; None for the latest block."""
+    """Number of the block to fork; None for the latest block, -N for the block N blocks before the latest."""
+    other_urls: tuple[str, ...] = ()
+    """Further nodes of the same chain, which are asked when the first one does not answer."""
     retries: int = DEFAULT_RETRIES
     backoff_s: float = DEFAULT_BACKOFF_S
     """Seconds before the first retry. The wait doubles with each retry."""

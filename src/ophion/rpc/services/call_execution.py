@@ -132,7 +132,10 @@ def _observe(
     `seen` is the value of `console_reads` before the call; a later change means that a contract wrote to the console.
     """
     observer = None if ctx.dev is None else ctx.dev.observer
-    if observer is not None and (outcome.kind in ("reverted", "halted") or console_reads() != seen):
+    if observer is None:
+        return
+    is_shown = observer.shows_all and outcome.kind == "returned"
+    if is_shown or outcome.kind in ("reverted", "halted") or console_reads() != seen:
         observer.on_call(ObservedCall(method, state, env, request, overrides))
 
 

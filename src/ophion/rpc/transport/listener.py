@@ -7,12 +7,13 @@ import logging
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from ophion.errors import OphionError
 from ophion.rpc.transport.connection_slots import ConnectionSlots, SlotHolder
 from ophion.rpc.transport.shared_resources import SharedResources
+from ophion.runtime.options.values import hosts_of
 from ophion.runtime.port_in_use import is_taken, taken
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class Listener(ABC, Generic[ConnectionT]):
         self._tls = tls
         self._shared = shared or SharedResources()
         self._servers: list[asyncio.Server] = []
+        self._bound: Sequence[socket.socket] = ()
+        """One socket for each address on which the service listens."""
         self._shared_sockets: list[socket.socket] = []
         """Listening sockets whose connections are offered to other processes."""
         self._factory: Callable[[], asyncio.BaseProtocol] | None = None
@@ -215,7 +218,7 @@ class Listener(ABC, Generic[ConnectionT]):
                 else:
                     self.adopt(connection)
 
-        for bound in self._servers[0].sockets:
+        for bound in self._bound:
             listening = socket.socket(fileno=os.dup(bound.fileno()))
             listening.setblocking(False)
             listening.listen(_BACKLOG)
@@ -239,11 +242,15 @@ class Listener(ABC, Generic[ConnectionT]):
             self._factory = factory
             if self.is_fed:
                 return []
-            # pass the host as bytes to avoid the idna codec, which is slow to import
-            host: Any = [self.host.encode()] if self.host.isascii() and self.host else self.host
-            first = await loop.create_server(factory, host, self.port, backlog=_BACKLOG, start_serving=False)
-            servers = [first]
-            for listening in first.sockets:
+            servers: list[asyncio.Server] = []
+            port = self.port
+            for name in hosts_of(self.host):
+                # pass the host as bytes to avoid the idna codec, which is slow to import
+                host: Any = [name.encode()] if name.isascii() and name else name
+                servers.append(await loop.create_server(factory, host, port, backlog=_BACKLOG, start_serving=False))
+                port = port or servers[0].sockets[0].getsockname()[1]
+            self._bound = [one for server in servers for one in server.sockets]
+            for listening in self._bound:
                 for number in range(_LISTEN_DESCRIPTORS if self._tls is None else _TLS_LISTEN_DESCRIPTORS):
                     one = socket.socket(fileno=os.dup(listening.fileno()))
                     if number == 0:

@@ -29,6 +29,6 @@ class ListenerConfig(Options):
         parse=read_host,
         metavar="HOST",
         needs="--{service}-enabled",
-        help="Address to listen on.",
+        help="Address to listen on, or several with commas between them.",
     )
     port: int = listening_port(0)

@@ -77,7 +77,8 @@ def read_flag(
     if spec.kind.is_bool:
         text = rest.popleft() if rest and rest[0].lower() in ("true", "false") else "true"
         return OptionTexts(spec, (text,), OptionSource.FLAG, label)
-    if rest and not rest[0].startswith("--") and not (spec.takes_bare and rest[0] in words):
+    starts_option = rest and rest[0].startswith("-" if spec.takes_bare else "--")
+    if rest and not starts_option and not (spec.takes_bare and rest[0] in words):
         return OptionTexts(spec, split_text(spec, rest.popleft()), OptionSource.FLAG, label)
     if spec.takes_bare:
         return OptionTexts(spec, (), OptionSource.FLAG, label)

@@ -86,7 +86,7 @@ def read_text(text: str) -> str:
 
 def read_host(text: str) -> str:
     """Read a host name or an address. Empty text is refused, because an empty host would mean every address."""
-    if not text.strip():
+    if not all(hosts_of(text)):
         raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
     return read_text(text)
 
@@ -94,10 +94,17 @@ def read_host(text: str) -> str:
 _LOOPBACK: Final = ("127.0.0.1", "::1", "[::1]")
 
 
+def hosts_of(text: str) -> list[str]:
+    """Return the addresses of a service: one, or several with commas between them."""
+    return [host.strip() for host in text.split(",")]
+
+
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a service that listens on this host. Unknown names count as reachable
-    by others.
+    """Return whether only this machine can reach a service that listens on this host, or on these hosts. Unknown names
+    count as reachable by others.
     """
+    if "," in host:
+        return all(is_loopback(one) for one in hosts_of(host))
     # compare the common names first, because the ipaddress module takes milliseconds to load
     if host in _LOOPBACK or host.lower() == "localhost":
         return True

@@ -20,6 +20,9 @@ def attach_execution_log(config: NodeConfig, core: NodeCore, lanes: Lanes) -> Ex
     logs = config.logs
     is_coloured = sys.stdout.isatty() if logs.is_coloured is None else logs.is_coloured
     is_plain = logs.format is LogFormat.JSON or logs.file is not None or logs.config_file is not None
-    executions = ExecutionLog(core.chain, lanes, config.dev.artifacts, is_coloured, is_plain)
+    dev = config.dev
+    executions = ExecutionLog(
+        core.chain, lanes, dev.artifacts, is_coloured, is_plain, dev.shows_console, dev.prints_traces
+    )
     core.dev.observe(executions)
     return executions

@@ -48,10 +48,21 @@ class ExecutionLog:
 
     name = "execution log"
 
-    def __init__(self, chain: Chain, lanes: Lanes, artifacts: Path | None, is_coloured: bool, is_plain: bool) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        lanes: Lanes,
+        artifacts: Path | None,
+        is_coloured: bool,
+        is_plain: bool,
+        shows_console: bool = True,
+        shows_all: bool = False,
+    ) -> None:
         """Read the artifacts; raises `ConfigError` if they are unreadable. Call trees are printed unless `is_plain` is
-        set.
+        set. With `shows_all`, executions that succeed are shown too.
         """
+        self._shows_console = shows_console
+        self.shows_all = shows_all
         self._chain = chain
         self._lanes = lanes
         self._artifacts = artifacts
@@ -92,7 +103,8 @@ class ExecutionLog:
         if not built.body.transaction_count or not log.isEnabledFor(logging.INFO):
             return
         statuses = built.execution.receipt_statuses()
-        chosen = [place for place, status in enumerate(statuses) if seen != self._seen or not status[0]]
+        is_whole = self.shows_all or seen != self._seen
+        chosen = [place for place, status in enumerate(statuses) if is_whole or not status[0]]
         for place in chosen:
             hash = built.body.parties()[0][place]
             self._put(f"transaction 0x{hash.hex()}", self._transaction(header, built, place), built.state.code)
@@ -166,11 +178,14 @@ class ExecutionLog:
         return CallReport(frame, self._index or ContractIndex(), code_of)
 
     def _show(self, title: str, report: CallReport) -> None:
-        for line in report.console:
+        for line in report.console if self._shows_console else ():
             log.info("console.log: %s", line)
-        if not report.has_failed:
+        if report.has_failed:
+            log.info("execution failed in=%s reason=%s", title.replace(" ", ":"), report.reason)
+        elif self.shows_all:
+            log.info("execution traced in=%s", title.replace(" ", ":"))
+        else:
             return
-        log.info("execution failed in=%s reason=%s", title.replace(" ", ":"), report.reason)
         if self._is_plain:
             return
         lines = report.lines(self._is_coloured)

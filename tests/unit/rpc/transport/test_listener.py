@@ -188,3 +188,15 @@ def test_connections_wait_while_there_is_no_free_descriptor(monkeypatch: pytest.
         assert not failures
 
     asyncio.run(main())
+
+
+def test_several_addresses_share_a_port() -> None:
+    async def scenario() -> None:
+        service = Service("service", "127.0.0.1,127.0.0.2", 0, CONNECTIONS)
+        service.waits_to_open = True
+        async with serving(service):
+            await until(lambda: bool(service.port))
+            found = {one.getsockname() for one in service._bound}
+            assert found == {("127.0.0.1", service.port), ("127.0.0.2", service.port)}
+
+    asyncio.run(scenario())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ophion.rpc.transport.host_allowlist import HostList
 from ophion.rpc.transport.listener import Listener
 from ophion.rpc.transport.origins import OriginList
+from ophion.rpc.transport.replies import Reply
 from ophion.rpc.transport.shared_resources import SharedResources
 from ophion.rpc.transport.websocket.policy import GuardedMessageHandler, WebSocketLimits, WebSocketPolicy
 
@@ -40,6 +41,12 @@ class WebSocketService(Listener["WebSocketConnection"]):
         self._limits = limits
         self._message_handler = message_handler
         self._closed = closed
+
+    def handler(self) -> Callable[..., Reply]:
+        """Return what answers the messages of this service, for another transport with the same methods."""
+        self.prepare()
+        assert self._begun is not None, "prepare begins the service"
+        return cast(GuardedMessageHandler, self._begun[0]).handle
 
     def _begin(
         self, loop: asyncio.AbstractEventLoop

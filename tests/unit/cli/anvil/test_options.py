@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+
 import pytest
 
+from ophion.cli.anvil.options import AnvilEffect, AnvilOptions, effect_of, idle_warnings
 from ophion.cli.main import main
+from ophion.runtime.options import specs_of
+
+ANVIL = os.environ.get("ANVIL")
+LISTED = re.compile(r"^ +(?:(-\w), )?(--[\w-]+)(.*)$")
+ALIASES = re.compile(r"\[aliases: (.*)\]")
 
 TAKEN = [
     "--accounts=2",
     "-a=2",
     "--block-time=1",
+    "--blockTime=1",
     "-b=1",
     "--balance=5",
     "--chain-id=5",
+    "--chain-id=mainnet",
     "--config-out=x",
     "--derivation-path=m/44'/60'/0'/0/",
     "--dump-state=x",
     "--load-state=x",
     "--state=x",
+    "--state-interval=5",
+    "-s=5",
     "--hardfork=cancun",
+    "--init=x",
+    "--mnemonic-random",
+    "--mnemonic-random=24",
+    "--mnemonic-seed-unsafe=5",
     "--no-mining",
+    "--no-mine",
     "--order=fees",
     "--port=0",
     "-p=0",
+    "--slots-in-an-epoch=5",
     "--timestamp=5",
+    "--color=never",
+    "--json",
     "--quiet",
     "-q",
     "--silent",
     "--allow-origin=*",
+    "--no-cors",
     "--cache-path=x",
     "--host=127.0.0.1",
+    "--host=127.0.0.1,::1",
     "--no-request-size-limit",
+    "--network=ethereum",
+    "-n=ethereum",
     "--fork-url=http://127.0.0.1:1",
     "-f=http://127.0.0.1:1",
     "--rpc-url=http://127.0.0.1:1",
-    "--fork-block-number=5",
     "--fork-header=a:b",
     "--fork-retry-backoff=5",
     "--no-storage-caching",
@@ -45,14 +70,22 @@ TAKEN = [
     "--code-size-limit=5",
     "--disable-block-gas-limit",
     "--disable-code-size-limit",
+    "--disable-min-priority-fee",
+    "--enable-tx-gas-limit",
     "--gas-limit=5000",
     "--auto-impersonate",
-    "--max-transactions=5",
+    "--auto-unlock",
+    "--disable-console-log",
+    "--disable-default-create2-deployer",
+    "--print-traces",
+    "--steps-tracing",
 ]
 NO_EFFECT = [
     "--threads=2",
     "-j=2",
+    "--jobs=2",
     "--max-persisted-states=5",
+    "--max-transactions=5",
     "--transaction-block-keeper=5",
     "--preserve-historical-states",
     "--prune-history",
@@ -60,38 +93,61 @@ NO_EFFECT = [
     "-v",
     "-vv",
     "-vvvvv",
-    "--color=never",
+    "--md",
     "--compute-units-per-second=5",
     "--no-rate-limit",
-    "--print-traces",
-    "--steps-tracing",
-]
-REFUSED = [
-    "--init=x",
-    "--ipc",
-    "--ipc=x",
-    "--mixed-mining",
-    "--mnemonic-random",
-    "--mnemonic-random=12",
-    "--mnemonic-seed-unsafe=5",
-    "--number=5",
-    "--state-interval=5",
-    "-s=5",
-    "--slots-in-an-epoch=5",
-    "--json",
-    "--md",
-    "--no-cors",
-    "--fork-chain-id=5",
-    "--fork-transaction-hash=0x",
     "--gas-price=5",
-    "--disable-min-priority-fee",
-    "--enable-tx-gas-limit",
-    "--disable-console-log",
-    "--disable-default-create2-deployer",
     "--disable-pool-balance-checks",
     "--memory-limit=5",
-    "--celo",
 ]
+REFUSED = ["--number=5", "--celo", "--network=optimism", "-n=tempo", "--fork-transaction-hash=0x"]
+
+
+def flags_of_the_table() -> set[str]:
+    return {flag for spec in specs_of(AnvilOptions) for flag in spec.declaration.flags}
+
+
+def flags_in(text: str) -> set[str]:
+    """Return the flags that a help text of Anvil lists, with their aliases."""
+    found = set()
+    for line in text.splitlines():
+        if match := LISTED.match(line):
+            found |= {flag for flag in match.groups()[:2] if flag}
+        if match := ALIASES.search(line):
+            found |= {flag for flag in match.group(1).split(", ") if flag.startswith("-")}
+    return found - {"--help", "-h", "--version", "-V"}
+
+
+@pytest.mark.skipif(ANVIL is None, reason="ANVIL does not name Anvil's binary")
+def test_the_table_has_every_option_of_the_help_of_anvil() -> None:
+    assert ANVIL is not None
+    text = subprocess.run([ANVIL, "--help"], capture_output=True, text=True, check=True).stdout
+    assert len(flags_in(text)) > 80
+    assert flags_in(text) - flags_of_the_table() == set()
+
+
+def test_each_option_of_the_table_is_taken_idle_or_refused() -> None:
+    effects = {spec.flag: effect_of(spec) for spec in specs_of(AnvilOptions)}
+    assert effects["--block-time"] is AnvilEffect.TAKEN
+    assert effects["--threads"] is AnvilEffect.NO_EFFECT
+    assert effects["--celo"] is AnvilEffect.REFUSED
+    assert all(spec.declaration.help.endswith((".", ")")) for spec in specs_of(AnvilOptions))
+
+
+def test_options_without_effect_are_warned_of_in_one_line() -> None:
+    given = AnvilOptions(threads=2, memory_limit=5, verbosity=())
+    assert idle_warnings(given) == [
+        "--threads has no effect. The node chooses its threads by itself.",
+        "--verbosity has no effect. --logging sets what the log shows.",
+        "--memory-limit has no effect. The gas limit bounds the memory of a call.",
+    ]
+
+
+def test_a_value_is_not_taken_from_the_next_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dev", "--print-command", "--ipc", "-p", "1234"]) == 0
+    line = capsys.readouterr().out
+    assert "--dev-ipc-path=/tmp/anvil.ipc" in line
+    assert "--rpc-http-port=1234" in line
 
 
 @pytest.mark.parametrize("given", [*TAKEN, *NO_EFFECT])
