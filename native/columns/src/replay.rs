@@ -7,7 +7,7 @@ use alloy_primitives::{Address, Bytes, Log, U256};
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
 use ophion_tracing::flat::entries::Entry;
-use ophion_tracing::jobs::block_observer::{BlockObserver, Parts, Visited, visit};
+use ophion_tracing::jobs::block_observer::{BlockObserver, Parts, Transfer, Visited, visit};
 use ophion_tracing::jobs::streams::TracedBlock;
 use ophion_tracing::parity::state_diff::{AccountDiff, code_of};
 use ophion_tracing::replay::block::Place;
@@ -80,6 +80,20 @@ impl BlockObserver for Filler<'_> {
                 Dataset::NativeTransfers => rows.native_transfers(table, place, entries),
                 Dataset::Contracts => rows.contracts(table, place, entries),
                 Dataset::AddressAppearances => rows.appearances(table, place, logs, entries),
+                _ => {}
+            }
+        }
+    }
+
+    fn transfer(&mut self, place: &Place, transfer: &Transfer) {
+        let rows = &mut self.rows;
+        for (dataset, table) in self.tables.iter_mut() {
+            match dataset {
+                Dataset::Traces => rows.trace_transfer(table, place, transfer),
+                Dataset::NativeTransfers => {
+                    rows.native_transfer(table, Some(place), transfer.from, transfer.to, transfer.value);
+                }
+                Dataset::AddressAppearances => rows.transfer_appearances(table, place, transfer),
                 _ => {}
             }
         }

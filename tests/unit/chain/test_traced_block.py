@@ -101,6 +101,8 @@ def program(random: Random, contracts: int) -> bytes:
     ]
     pieces += [lambda: "600160005260206000a0", lambda: "60006000 6000 f0 50"]
     ends = ["00", "", "", "60206000f3", "6020611000f3", "60006000fd", "60206000fd", "fe", "01", f"73{'aa' * 20}ff"]
+    # a balance that transfers have changed
+    ends += [f"73{address.hex()}31 60005260206000f3" for address in (MINER, DEV_KEYS[0].address, DEV_KEYS[2].address)]
     text = "".join(random.choice(pieces)() for _ in range(random.randrange(5))) + random.choice(ends)
     return bytes.fromhex(text)
 

@@ -4,6 +4,7 @@
 use alloy_primitives::{Address, B256, Log, U256, keccak256};
 use ophion_storage::chain::receipts::StoredLog;
 use ophion_tracing::flat::entries::{Action, Entry};
+use ophion_tracing::jobs::block_observer::Transfer;
 use ophion_tracing::replay::block::Place;
 
 use super::logs::{is_erc20, is_erc721};
@@ -159,6 +160,34 @@ impl TracedRows<'_> {
         }
     }
 
+    pub fn trace_transfer(&mut self, table: &mut Table, place: &Place, transfer: &Transfer) {
+        if !self.filter.selects_parties(Some(transfer.from), Some(transfer.to)) {
+            return;
+        }
+        let mut row = table.row();
+        row.bytes(transfer.from);
+        row.bytes(transfer.to);
+        row.decimal_text(transfer.value);
+        row.maybe_u32(u32::try_from(transfer.gas).ok());
+        row.bytes("");
+        row.bytes("call");
+        (0..2).for_each(|_| row.maybe_bytes(None::<&str>));
+        row.bytes("call");
+        row.u32(0);
+        row.bytes("");
+        row.maybe_bytes(None::<&str>);
+        row.address(None);
+        row.bytes("");
+        row.u32(0);
+        row.u32(place.index as u32);
+        row.bytes(place.hash);
+        row.u32(self.number);
+        row.bytes(self.hash);
+        row.maybe_bytes(None::<&str>);
+        row.u64(self.chain_id);
+        row.end();
+    }
+
     pub fn trace_reward(&mut self, table: &mut Table, author: Address, value: U256, is_uncle: bool) {
         if !self.filter.selects_parties(Some(author), None) {
             return;
@@ -283,6 +312,14 @@ impl TracedRows<'_> {
             if let Some(to) = to {
                 self.appear(table, place, to, recipient);
             }
+        }
+    }
+
+    pub fn transfer_appearances(&mut self, table: &mut Table, place: &Place, transfer: &Transfer) {
+        self.appear(table, place, self.beneficiary, "miner_fee");
+        for (from, to) in [("tx_from", "tx_to"), ("call_from", "call_to")] {
+            self.appear(table, place, transfer.from, from);
+            self.appear(table, place, transfer.to, to);
         }
     }
 

@@ -15,6 +15,7 @@ use revm::database_interface::{Database, DatabaseCommit};
 use revm::state::{Account as EvmAccount, AccountInfo, Bytecode};
 
 use super::console_log;
+use super::unread_accounts::{AccountChange, UnreadAccounts};
 
 #[derive(Clone)]
 pub struct Entry {
@@ -68,6 +69,8 @@ pub struct ExecDb {
     pub ancestors: Ancestors,
     entries: AddressMap<Entry>,
     codes: B256Map<Bytecode>,
+    /// Changes of accounts that are not in `entries` yet.
+    unread: UnreadAccounts,
     /// Whether an account with storage but without code and nonce was read (create_collision.rs).
     storage_only_account: bool,
     /// Whether several transactions count as one. If so, SSTORE gas depends on the slot values before the first of
@@ -91,6 +94,7 @@ impl ExecDb {
             ancestors,
             entries: AddressMap::default(),
             codes: B256Map::default(),
+            unread: UnreadAccounts::default(),
             storage_only_account: false,
             counts_from_start: false,
             reads: 0,
@@ -170,7 +174,7 @@ impl ExecDb {
             self.storage_only_account |= account.is_some_and(|account| {
                 account.storage_root != EMPTY_ROOT && account.nonce == 0 && account.code_hash == KECCAK256_EMPTY
             });
-            let entry = Entry {
+            let mut entry = Entry {
                 hash,
                 info: account.as_ref().map(info_of),
                 existed: account.is_some(),
@@ -180,6 +184,9 @@ impl ExecDb {
                 wiped: false,
                 storage: HashMap::default(),
             };
+            if let Some(change) = self.unread.take(address) {
+                entry.add(&change)?;
+            }
             self.entries.insert(*address, entry);
             self.reads += 1;
             if *address == console_log::CONSOLE {
@@ -233,6 +240,18 @@ impl ExecDb {
             entry.mark_changed();
         }
         Ok(())
+    }
+
+    /// Change balance and nonce of an account that a plain transfer touches, without reading it. Only for replays:
+    /// `update_trie` and `finish` do not see changes of accounts that nothing reads.
+    pub fn add(&mut self, address: &Address, change: &AccountChange) -> Result<()> {
+        match self.entries.get_mut(address) {
+            Some(entry) => entry.add(change),
+            None => {
+                self.unread.add(address, change);
+                Ok(())
+            }
+        }
     }
 
     pub fn set_storage(&mut self, address: &Address, slot: U256, value: U256) -> Result<()> {
@@ -437,6 +456,12 @@ impl Entry {
     fn mark_changed(&mut self) {
         self.dirty = true;
         self.stale = true;
+    }
+
+    fn add(&mut self, change: &AccountChange) -> Result<()> {
+        change.apply(&mut self.info)?;
+        self.mark_changed();
+        Ok(())
     }
 
     /// Delete the account's storage. On a fork, a marker slot prevents later reads from falling through to the forked

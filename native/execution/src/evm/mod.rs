@@ -13,3 +13,4 @@ pub mod evm_builder;
 pub mod overrides;
 pub mod precompiles;
 pub mod return_gas;
+pub mod unread_accounts;

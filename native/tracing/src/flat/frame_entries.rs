@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
 use ophion_execution::evm::evm_builder::Evm;
 use ophion_execution::evm::return_gas;
@@ -261,12 +261,4 @@ impl<I> Handler for FrameHandler<'_, I> {
             }
         }
     }
-}
-
-/// Return the entry of a plain transfer.
-pub fn transfer_entry(from: Address, to: Address, gas: u64, value: U256) -> Entry {
-    let mut entry =
-        Entry::new(Action::Call { kind: Kind::Call, from, to, input: Bytes::new() }, gas, value, Vec::new());
-    entry.outcome = Some(Outcome::default());
-    entry
 }

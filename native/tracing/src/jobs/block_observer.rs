@@ -2,7 +2,7 @@
 //! observer.
 //!
 //! ```text
-//! a transfer to an account without code   replay/plain_transfer.rs: no EVM
+//! a transfer to an account without code   replay/plain_transfer.rs: no EVM, and without state changes no account
 //! most other transactions                 flat/frame_entries.rs: the EVM without an inspector
 //! the rest                                flat/call_events.rs: an inspector sees every instruction
 //! ```
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use alloy_consensus::transaction::Transaction as _;
-use alloy_primitives::{Address, B256, Log};
+use alloy_primitives::{Address, B256, Log, U256};
 use ophion_execution::block::block_execution::Run;
 use ophion_execution::evm::context::tx_env;
 use ophion_execution::evm::database::ExecDb;
@@ -27,7 +27,7 @@ use revm::primitives::hardfork::SpecId;
 use crate::flat::besu_flat_traces::list;
 use crate::flat::call_events::CallEvents;
 use crate::flat::entries::Entry;
-use crate::flat::frame_entries::{FrameEntries, FrameHandler, transfer_entry};
+use crate::flat::frame_entries::{FrameEntries, FrameHandler};
 use crate::jobs::streams::TracedBlock;
 use crate::output::sink::Sink;
 use crate::parity::state_diff::{AccountDiff, visit_diff};
@@ -40,8 +40,19 @@ pub trait BlockObserver {
     /// Handle the flat trace of a transaction, in the form of trace_block, and its logs.
     fn entries(&mut self, place: &Place, logs: &[Log], entries: &[Entry]);
 
+    /// Handle the flat trace of a plain transfer.
+    fn transfer(&mut self, place: &Place, transfer: &Transfer);
+
     /// Handle an account that a transaction changes: the stateDiff of trace_replayBlockTransactions.
     fn change(&mut self, place: &Place, db: &mut ExecDb, diff: &AccountDiff<'_>) -> Result<()>;
+}
+
+/// A transfer to an account without code, with the gas that the transaction offers to that account.
+pub struct Transfer {
+    pub from: Address,
+    pub to: Address,
+    pub gas: u64,
+    pub value: U256,
 }
 
 /// Selects what an observer receives: flat traces, state changes or both.
@@ -83,13 +94,17 @@ pub fn visit(
     let withdrawn = block.body.withdrawals.iter().flatten().map(|one| one.address);
     let changed_at_end = rewarded.chain(withdrawn).collect();
     let block = &block.block();
+    let proven =
+        if parts.changes || !is_fast { Vec::new() } else { plain_transfer::proven(&before, block.env, &block.hash)? };
     let tracer = Recording::new(&mut sink, CallEvents::default(), ObserverReport { observer, parts });
     let mut evm = start(block.env, before, block.env.cfg(), tracer);
     return_gas::install(&mut evm);
     for (index, (tx, Known { hash, sender })) in block.body.txs.iter().zip(known).enumerate() {
         let place = Place { block_hash: block.hash, block_number: block.env.number, hash: *hash, index };
         evm.inspector.0.check()?;
-        if is_fast && (transfer(&mut evm, block, tx, *sender, &place)? || run(&mut evm, tx, *sender, place)?) {
+        let is_proven = proven.get(index).is_some_and(|is_proven| *is_proven);
+        if is_fast && (transfer(&mut evm, block, tx, *sender, &place, is_proven)? || run(&mut evm, tx, *sender, place)?)
+        {
             continue;
         }
         trace_one(&mut evm, tx_env(tx, *sender), Some(place)).map_err(|cause| match cause {
@@ -133,24 +148,32 @@ fn has_request_contracts(db: &mut ExecDb, block: &Block<'_>) -> Result<bool> {
 
 type Observing<'s, 'v, V> = Tracing<Recording<'s, ObserverReport<'v, V>>>;
 
-/// Apply a plain transfer without the EVM. Returns false if the transaction is no plain transfer.
+/// Apply a plain transfer without the EVM. Returns false if the transaction is no plain transfer. `is_proven` means that
+/// its receipt proves that no code ran.
 fn transfer<V: BlockObserver>(
     evm: &mut Observing<'_, '_, V>,
     block: &Block<'_>,
     tx: &Tx,
     sender: Address,
     place: &Place,
+    is_proven: bool,
 ) -> Result<bool> {
     let Some(to) = plain_transfer::recipient(block.env, tx) else { return Ok(false) };
     if evm.precompiles.contains(&to) {
         return Ok(false);
     }
     let db = &mut evm.ctx.journaled_state.database;
-    let Some(touched) = plain_transfer::apply(db, block.env, tx, (sender, to))? else { return Ok(false) };
+    let touched = if is_proven {
+        plain_transfer::apply_proven(db, block.env, tx, (sender, to))?;
+        Vec::new()
+    } else {
+        let Some(touched) = plain_transfer::apply(db, block.env, tx, (sender, to))? else { return Ok(false) };
+        touched
+    };
     let ObserverReport { observer, parts } = evm.inspector.0.report();
     if parts.entries {
         let gas = tx.envelope.gas_limit() - TRANSFER_GAS;
-        observer.entries(place, &[], &[transfer_entry(sender, to, gas, tx.envelope.value())]);
+        observer.transfer(place, &Transfer { from: sender, to, gas, value: tx.envelope.value() });
     }
     if parts.changes {
         for Touched { address, before, after } in touched {

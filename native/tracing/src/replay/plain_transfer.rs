@@ -1,14 +1,17 @@
 //! Fast path for plain transfers: transactions that only move wei to an account without code.
 //!
-//! Their effects follow from the accounts, so the EVM does not run. The slow path is `block::trace_one`;
+//! Their effects follow from the accounts, so the EVM does not run. If nobody asks for state changes and the receipt
+//! proves that no code ran, the accounts are not read either. The slow path is `block::trace_one`;
 //! `tests/unit/chain/test_traced_block.py` compares both.
 
 use alloy_consensus::transaction::Transaction as _;
-use alloy_primitives::{Address, TxKind, U256};
+use alloy_primitives::{Address, B256, TxKind, U256};
 use ophion_execution::evm::block_environment::BlockEnv;
 use ophion_execution::evm::database::ExecDb;
+use ophion_execution::evm::unread_accounts::AccountChange;
 use ophion_primitives::errors::Result;
 use ophion_storage::chain::body::Tx;
+use ophion_storage::chain::receipts::visit_heads;
 use revm::primitives::hardfork::SpecId;
 use revm::state::AccountInfo;
 
@@ -43,15 +46,13 @@ pub fn apply(
     tx: &Tx,
     (sender, to): (Address, Address),
 ) -> Result<Option<Vec<Touched>>> {
-    let (envelope, gas) = (&tx.envelope, U256::from(TRANSFER_GAS));
-    let price = envelope.effective_gas_price(env.base_fee);
-    let base_fee = if env.fork.has(SpecId::LONDON) { u128::from(env.base_fee.unwrap_or(0)) } else { 0 };
-    let tip = price.saturating_sub(base_fee);
+    let envelope = &tx.envelope;
+    let (fees, tip) = fees(env, tx);
     let value = envelope.value();
     let mut accounts = Accounts(Vec::with_capacity(3));
     let from = accounts.load(db, sender)?;
     let balance = from.balance;
-    let cost = value.checked_add(gas * U256::from(price)).filter(|cost| *cost <= balance);
+    let cost = value.checked_add(fees).filter(|cost| *cost <= balance);
     let Some(cost) = cost.filter(|_| from.nonce == envelope.nonce() && from.nonce < u64::MAX) else { return Ok(None) };
     if !from.is_empty_code_hash() || !accounts.load(db, to)?.is_empty_code_hash() {
         return Ok(None);
@@ -59,7 +60,7 @@ pub fn apply(
     let from = accounts.load(db, sender)?;
     from.balance -= cost;
     from.nonce += 1;
-    for (address, amount) in [(to, value), (env.beneficiary, gas * U256::from(tip))] {
+    for (address, amount) in [(to, value), (env.beneficiary, tip)] {
         let account = accounts.load(db, address)?;
         let Some(balance) = account.balance.checked_add(amount) else { return Ok(None) };
         account.balance = balance;
@@ -72,6 +73,42 @@ pub fn apply(
         db.touch(&one.address, one.after.clone())?;
     }
     Ok(Some(touched))
+}
+
+/// Return, by transaction of a stored block, whether its receipt proves that no code ran: a success with 21,000 gas.
+/// From London on, refunds are less than the gas of the instructions that earn them. The list is empty if this proof is
+/// not possible.
+pub fn proven(db: &ExecDb, env: &BlockEnv, hash: &B256) -> Result<Vec<bool>> {
+    let mut found = Vec::new();
+    if let Some(snapshot) = db.view.snapshot.as_ref().filter(|_| env.fork.has(SpecId::LONDON))
+        && let Some(record) = snapshot.receipts_record(hash)?
+    {
+        let mut gas_before = 0;
+        visit_heads(record, |head| {
+            let gas_used = head.cumulative_gas.checked_sub(gas_before);
+            found.push(head.has_succeeded == Some(true) && gas_used == Some(TRANSFER_GAS));
+            gas_before = head.cumulative_gas;
+        })?;
+    }
+    Ok(found)
+}
+
+/// Apply a transfer in the form of a plain transfer that the receipt has proven, without reading the accounts.
+pub fn apply_proven(db: &mut ExecDb, env: &BlockEnv, tx: &Tx, (sender, to): (Address, Address)) -> Result<()> {
+    let (fees, tip) = fees(env, tx);
+    let value = tx.envelope.value();
+    let spent = value.saturating_add(fees);
+    db.add(&sender, &AccountChange { spent, sent: 1, ..Default::default() })?;
+    db.add(&to, &AccountChange { received: value, ..Default::default() })?;
+    db.add(&env.beneficiary, &AccountChange { received: tip, ..Default::default() })
+}
+
+/// Return the fees of a plain transfer, and the part of them that the beneficiary of the block receives.
+fn fees(env: &BlockEnv, tx: &Tx) -> (U256, U256) {
+    let price = tx.envelope.effective_gas_price(env.base_fee);
+    let base_fee = if env.fork.has(SpecId::LONDON) { u128::from(env.base_fee.unwrap_or(0)) } else { 0 };
+    let gas = U256::from(TRANSFER_GAS);
+    (gas * U256::from(price), gas * U256::from(price.saturating_sub(base_fee)))
 }
 
 struct Accounts(Vec<Touched>);
