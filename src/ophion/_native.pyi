@@ -36,6 +36,9 @@ class TimedOut(NativeError):
 class CallRefused(NativeError):
     """A simulated transaction breaks a rule; the message is the `reason` of an invalid `CallOutcome`."""
 
+class NotDownloaded(NativeError):
+    """The body and the receipts of a block are not downloaded yet; the message names the lowest block that has them."""
+
 class SourceFailed(NativeError):
     """The source of a forked chain does not answer or answers with an error."""
 
@@ -970,10 +973,40 @@ class StateDownload:
     def receive_nodes(self, difference: StateDifference, response: bytes, /) -> int:
         """Verify the nodes of a TrieNodes response and search on. Returns their number."""
 
-    def finish(self, root: bytes, number: int, named: list[tuple[str, bytes]], /) -> None:
-        """Make the accounts the stored state of a block, and write named values. Deletes values that begin with "snap ".
+    def finish(self, root: bytes, hash: bytes, number: int, named: list[tuple[str, bytes]], /) -> None:
+        """Make the accounts the stored state of a canonical block, make this block the head, and write named values.
+        Deletes values that begin with "snap ", and the canonical blocks above the head.
 
         Raises `StorageError` if the accounts have another root.
+        """
+
+@final
+class BlockHistory:
+    """Blocks whose headers are stored before their bodies and receipts. Reads of a missing body or of missing receipts
+    raise `NotDownloaded`.
+    """
+
+    def __new__(cls, store: Store, /) -> BlockHistory: ...
+    @property
+    def start(self) -> int | None:
+        """Number of the lowest block from which on all blocks have bodies and receipts; None if no block lacks them.
+        The genesis block always has both.
+        """
+
+    def put_headers(
+        self, headers: list[tuple[bytes, int, bytes, int, int]], named: list[tuple[str, bytes]], /
+    ) -> None:
+        """Write consecutive canonical headers (hash, number, RLP, total difficulty, price of blob gas) and named values.
+        Canonical blocks above the last header leave the chain. The head does not move.
+        """
+
+    def begin(self, head: int, /) -> None:
+        """Declare that the blocks up to the number `head` have no bodies and receipts."""
+
+    def put(self, blocks: list[tuple[bytes, Body, Receipts]], /) -> None:
+        """Write verified bodies and receipts by block hash: the blocks directly below `start`, in descending order.
+
+        Raises `StorageError` for another block.
         """
 
 @final

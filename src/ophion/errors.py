@@ -11,6 +11,7 @@
     ├── StorageError            the database or the data directory: missing, locked, full, newer, damaged
     │   ├── MissingStateError   the state of a root is not in the database
     │   └── CheckpointError     a checkpoint that cannot be used
+    ├── BlockNotDownloaded      the body and the receipts of a block are not downloaded yet
     ├── InvalidBlock            a block breaks a rule of the chain
     │   └── InvalidHeader       the header of a block breaks a rule
     ├── UnknownParent           a block whose parent is not in the database
@@ -102,6 +103,10 @@ class MissingStateError(StorageError):
 
 class CheckpointError(StorageError):
     """A checkpoint cannot be fetched, or does not belong to this network."""
+
+
+class BlockNotDownloaded(OphionError):
+    """The body and the receipts of a block are not downloaded yet. Its header is known."""
 
 
 class SnapSyncError(OphionError):

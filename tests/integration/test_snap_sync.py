@@ -1,4 +1,4 @@
-"""A real node fetches blocks and a state from peers, survives kills on the way, and follows."""
+"""A real node fetches headers and a state from peers, survives kills on the way, follows, and fetches old blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ophion.testing.node_process import COMMAND, NodeProcess, RpcFailure, enviro
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
 
-BLOCKS, PIVOT = 150, 142
+BLOCKS, PIVOT = 300, 292
 PEERS = ("--p2p-port=0", "--discovery-enabled=false", "--rpc-http-api=ETH,NET,ADMIN,DEBUG")
 KILLS = 20
 
@@ -52,8 +52,11 @@ def test_a_new_node_fetches_the_state_and_follows(network: Network, tmp_path: Pa
     one = network.nodes[0]
     with NodeProcess(tmp_path / "new", *network.options()) as new:
         wait_for(lambda: new.height == BLOCKS)
-        assert "state complete number=142" in new.output()
+        assert "state complete number=292" in new.output()
         assert new.rpc("eth_capabilities")["state"]["oldestBlock"] == hex(PIVOT)
+        history = new.rpc("eth_capabilities")["receipts"]["oldestBlock"]
+        assert int(history, 16) <= PIVOT - 127
+        wait_for(lambda: new.rpc("eth_capabilities")["receipts"]["oldestBlock"] == "0x0")
         for block in ("latest", hex(PIVOT), "0x7"):
             assert new.rpc("eth_getBlockByNumber", block, True) == one.rpc("eth_getBlockByNumber", block, True)
             assert new.rpc("eth_getBlockReceipts", block) == one.rpc("eth_getBlockReceipts", block)
@@ -87,6 +90,7 @@ def test_a_node_killed_at_any_moment_continues(network: Network, tmp_path: Path)
             one.kill()
     with NodeProcess(tmp_path / "new", *network.options()) as new:
         wait_for(lambda: new.height == BLOCKS)
+        wait_for(lambda: new.rpc("eth_capabilities")["logs"]["oldestBlock"] == "0x0")
     assert not (tmp_path / "new" / "snap").exists()
     ophion("storage", "check", f"--data-path={tmp_path / 'new'}").succeeded()
 

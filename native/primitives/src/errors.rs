@@ -9,6 +9,11 @@ pub enum Error {
     MissingState(String),
     Timeout(String),
     Refused(String),
+    /// The body and the receipts of a block are not downloaded yet.
+    NotDownloaded {
+        number: u64,
+        from: u64,
+    },
     /// The RPC endpoint of the forked chain does not answer, or answers with an error.
     Source(String),
     /// The local copy of a forked chain's state lacks a key, and this thread may not wait for the chain's RPC endpoint.
@@ -32,6 +37,10 @@ impl std::fmt::Display for Error {
         match self {
             Error::Storage(m) | Error::Decode(m) | Error::InvalidBody(m) | Error::MissingState(m) => f.write_str(m),
             Error::Timeout(m) | Error::Refused(m) | Error::Source(m) => f.write_str(m),
+            Error::NotDownloaded { number, from } => write!(
+                f,
+                "block {number} has not been downloaded yet; bodies and receipts are available from block {from}"
+            ),
             Error::NotFetched => f.write_str("the state of the forked chain is not fetched yet"),
         }
     }

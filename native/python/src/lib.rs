@@ -60,6 +60,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     chain::log_stream::register(module)?;
     chain::state::register(module)?;
     chain::state_download::register(module)?;
+    chain::block_history::register(module)?;
     chain::store::register(module)?;
     chain::trie::register(module)?;
     execution::block::register(module)?;

@@ -20,7 +20,7 @@ from ophion.consensus.engine import Engine, Tip
 from ophion.errors import MissingStateError, StorageError
 from ophion.native.exceptions import MissingState, as_ophion_error, translated
 from ophion.native.executor import Execution, genesis_state
-from ophion.native.store import RULES_KEY, NewBlock, State, Store
+from ophion.native.store import RULES_KEY, BlockHistory, NewBlock, State, Store
 from ophion.native.transactions import Body
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
@@ -58,6 +58,7 @@ class Chain:
         """Number of blocks below the head whose states are kept; None keeps all. The genesis state is always kept."""
         self.edited_roots: dict[tuple[int, Hash32], Hash32] = {}
         """State roots that a development node has set by editing, by number and original state root of the block."""
+        self._history: BlockHistory | None = BlockHistory(store)
         self._headers = HeaderCache(store)
         self._tip = self._stored_tip()
 
@@ -122,6 +123,21 @@ class Chain:
     def checkpoint(self, block_hash: Hash32) -> bytes | None:
         """Return the checkpoint that the engine has stored for a block, or None."""
         return self.store.meta(checkpoint_key(block_hash))
+
+    # --- bodies and receipts ---
+
+    @property
+    def history_start(self) -> int:
+        """The lowest block number from which on all blocks have bodies and receipts; 0 if no block lacks them.
+
+        After snap synchronisation, the number falls while the node downloads old blocks. The genesis block always has
+        both.
+        """
+        start = None if self._history is None else self._history.start
+        if start is None:
+            # every later block is committed with its body
+            self._history = None
+        return start or 0
 
     # --- states ---
 

@@ -23,6 +23,9 @@ def export_blocks(
     With `start`, appends to the file; otherwise overwrites it. `on_progress` receives (done, total).
     """
     first, stop = _bounds(store, start, end)
+    if stop > 1:
+        # write nothing if a block is not downloaded yet: the lowest block after the genesis block is the last to arrive
+        _block(store, max(first, 1))
     try:
         with path.open("wb" if start is None else "ab") as file:
             for number in range(first, stop):

@@ -179,6 +179,8 @@ class FeeOracle:
         """Return the effective tips of a block at these percentiles of its gas. A block without transactions has tips
         of 0.
         """
+        if not percentiles:
+            return []
         store = self._queries.store
         body = store.body(header.hash)
         receipts = store.raw_receipts(header.hash)

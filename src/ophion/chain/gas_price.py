@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from ophion.native.exceptions import NotDownloaded
 from ophion.native.store import Store
 from ophion.native.transactions import Body
 from ophion.primitives.types import WEI_PER_GWEI, Hash32
@@ -121,7 +122,11 @@ class PriceSamples:
     def _prices(self, block: Hash32) -> BlockPrices:
         known = self._known.get(block)
         if known is None:
-            body = self._store.body(block)
+            try:
+                body = self._store.body(block)
+            except NotDownloaded:
+                # after snap synchronisation, bodies of older blocks follow later
+                return _NO_PRICES
             known = self._known[block] = _NO_PRICES if body is None else prices_of(body)
             while len(self._known) > _KEPT_SUMMARIES:
                 self._known.popitem(last=False)

@@ -230,6 +230,16 @@ def declare_sync(registry: MetricsRegistry, figures: SyncMetrics) -> None:
     restarts.watch_table(lambda: {(reason,): count for reason, count in figures.restarts.items()})
 
 
+def declare_block_history(registry: MetricsRegistry, chain: Chain) -> None:
+    """Declare the metric of blocks whose bodies are not downloaded yet."""
+    start = registry.gauge(
+        Category.SYNCHRONIZER,
+        "block_history_start",
+        "Lowest block from which on all blocks have bodies and receipts; 0 if no block lacks them.",
+    )
+    start.watch(lambda: chain.history_start)
+
+
 def declare_permissions(registry: MetricsRegistry, permissions: Permissions) -> None:
     """Declare metrics of permission decisions."""
     rules = permissions.node_rules

@@ -12,6 +12,7 @@ from ophion.chain.chain import Chain
 from ophion.chain.pruning import PruningRounds
 from ophion.chain.queries import ChainQueries
 from ophion.metrics.families import (
+    declare_block_history,
     declare_chain,
     declare_gossip,
     declare_interface,
@@ -126,6 +127,7 @@ class NodeMetrics:
             declare_peers(registry, network.peers)
             declare_gossip(registry, network.eth)
             declare_sync(registry, network.sync.figures)
+            declare_block_history(registry, watched.chain)
         if watched.permissions is not None:
             declare_permissions(registry, watched.permissions)
         declare_pool(registry, watched.pool, watched.chain)

@@ -11,6 +11,7 @@ from ophion._native import (
     InvalidBody,
     MissingState,
     NativeError,
+    NotDownloaded,
     NotFetched,
     SourceFailed,
     StorageError,
@@ -23,6 +24,7 @@ __all__ = [
     "InvalidBody",
     "MissingState",
     "NativeError",
+    "NotDownloaded",
     "NotFetched",
     "SourceFailed",
     "StorageError",
@@ -44,6 +46,8 @@ def as_ophion_error(error: NativeError) -> errors.OphionError:
         return errors.MissingStateError(message)
     if isinstance(error, DecodeError | WireError):
         return errors.DecodeError(message)
+    if isinstance(error, NotDownloaded):
+        return errors.BlockNotDownloaded(message)
     if isinstance(error, NotFetched):
         return errors.StateNotFetched(message)
     if isinstance(error, SourceFailed):

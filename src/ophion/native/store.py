@@ -5,12 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ophion._native import AccountBatch, LogStream, NewBlock, Pruning, State, StateDifference, StateDownload, Store
+from ophion._native import (
+    AccountBatch,
+    BlockHistory,
+    LogStream,
+    NewBlock,
+    Pruning,
+    State,
+    StateDifference,
+    StateDownload,
+    Store,
+)
 from ophion.native.exceptions import translated
 
 __all__ = [
     "RULES_KEY",
     "AccountBatch",
+    "BlockHistory",
     "LogStream",
     "NewBlock",
     "Pruning",

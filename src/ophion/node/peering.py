@@ -42,9 +42,11 @@ from ophion.runtime.thread_pools import Lanes
 from ophion.version import client_version
 
 if TYPE_CHECKING:
+    from ophion.chain.chain import Chain
     from ophion.consensus.bft.signatures import DigestSigner
     from ophion.enclave.interface import Enclave
     from ophion.peers.consensus.validators import Validators
+    from ophion.peers.sync.block_history import BlockHistoryService
     from ophion.runtime.host_name_resolver import HostNames, Lookup
     from ophion.runtime.reverse_dns import ReverseNames
 
@@ -55,11 +57,14 @@ class PeerNetwork(Struct, frozen=True):
     eth: EthProtocol
     sync: Synchroniser
     peers: PeerService
+    history: BlockHistoryService | None = None
+    """Downloads bodies of old blocks; None if no block lacks its body."""
 
     @property
     def services(self) -> tuple[Service, ...]:
         """Return the services in start order: the eth protocol runs before the first connection."""
-        return (self.eth, self.sync, self.peers)
+        history = () if self.history is None else (self.history,)
+        return (self.eth, self.sync, self.peers, *history)
 
 
 def build_network(
@@ -113,7 +118,18 @@ def build_network(
         rules.use_host_names(peers.host_names, _reverse_names(config.peers, clock, rules))
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
-    return PeerNetwork(eth, sync, peers)
+    return PeerNetwork(eth, sync, peers, _block_history(core.chain, eth, sync, lanes))
+
+
+def _block_history(chain: Chain, eth: EthProtocol, sync: Synchroniser, lanes: Lanes) -> BlockHistoryService | None:
+    """Return the service that downloads bodies of old blocks, or None if no block lacks its body."""
+    if not chain.history_start:
+        return None
+    # lazy import: only a node that has started by snap synchronisation needs this module
+    from ophion.peers.sync.block_history import BlockHistoryService, HistoryDownload
+
+    download = HistoryDownload(chain.store, lambda: [peer for peer in eth.peers if peer.is_usable], lanes)
+    return BlockHistoryService(download, sync.is_in_sync)
 
 
 def _validators(core: NodeCore, sync: Synchroniser, clock: Clock) -> Validators | None:

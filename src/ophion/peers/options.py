@@ -203,8 +203,8 @@ class PeerConfig(Options):
     sync_mode: SyncMode = option(
         "--sync-mode",
         default=SyncMode.FULL,
-        help="How a new node gets the chain: FULL fetches and executes every block; SNAP fetches all blocks and"
-        " receipts and the state of a recent block from peers, verified by the seals in headers; CHECKPOINT starts from"
+        help="How a new node gets the chain: FULL fetches and executes every block; SNAP fetches headers and the state"
+        " of a recent block from peers, verified by seals, and old blocks while it runs; CHECKPOINT starts from"
         " --sync-checkpoint. FAST is accepted for old command lines and does the same as FULL.",
     )
     sync_checkpoint: str | None = option(

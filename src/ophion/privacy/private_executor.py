@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 _BLOCKS_AT_ONCE: Final = 128
 _MARKERS_AT_ONCE: Final = 4096
+_HISTORY_S: Final = 1.0
+"""Seconds between two checks whether the bodies of the next blocks are downloaded."""
 
 
 class ExecutionCounts(Struct):
@@ -181,6 +183,10 @@ class PrivateExecutor:
 
     async def _step(self) -> None:
         """Advance private execution to the head, or by one batch of blocks."""
+        if self._chain.history_start > self._mark[1] + 1:
+            # markers are read in the order of the blocks, and bodies of old blocks are downloaded newest first
+            await asyncio.sleep(_HISTORY_S)
+            return
         removed = self._rewind()
         self.backlog.begin_step()
         blocks, markers = await self._lanes.private.run(self._scan)

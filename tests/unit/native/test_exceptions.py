@@ -20,6 +20,7 @@ from ophion.native import exceptions
         (exceptions.MissingState("root 0x01"), errors.MissingStateError, "root 0x01"),
         (exceptions.DecodeError("header: too short"), errors.DecodeError, "header: too short"),
         (exceptions.InvalidBody("transaction 3: nonce"), errors.InvalidBlock, "Invalid block: transaction 3: nonce"),
+        (exceptions.NotDownloaded("block 7"), errors.BlockNotDownloaded, "block 7"),
         (exceptions.NativeError("other"), errors.OphionError, "other"),
     ],
 )

@@ -1,5 +1,6 @@
 //! Python bindings of blocks, states and the database.
 
+pub mod block_history;
 pub mod body;
 pub mod fork;
 pub mod log_stream;

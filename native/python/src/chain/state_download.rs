@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use alloy_primitives::{B256, KECCAK256_EMPTY, keccak256};
-use ophion_storage::chain::body::BodyData;
+use alloy_primitives::{B256, KECCAK256_EMPTY};
 use ophion_storage::chain::receipts::{self, ReceiptData};
 use ophion_storage::chain::received_receipts::decode_receipts;
-use ophion_storage::store::{self, Database, following};
+use ophion_storage::store::{self, Database, Named, following};
 use ophion_storage::trie::{Difference, EMPTY_ROOT, FlatAccount, encoded_path};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -46,18 +45,6 @@ impl Receipts {
 fn split_receipts(py: Python<'_>, rlp: PyBackedBytes, has_blooms: bool, max_blocks: usize) -> Answer<Vec<Receipts>> {
     let found = py.detach(|| decode_receipts(&rlp, has_blooms, max_blocks))?;
     Ok(found.into_iter().map(|all| Receipts { all }).collect())
-}
-
-/// Return addresses by hash for a block that is not executed: senders, recipients and contracts created by
-/// transactions. Execution would have stored these preimages.
-pub fn addresses_in(body: &BodyData) -> ophion_primitives::errors::Result<Vec<(B256, Vec<u8>)>> {
-    use alloy_consensus::Transaction as _;
-    let mut found = Vec::new();
-    for (tx, known) in body.txs.iter().zip(body.known()?) {
-        let other = tx.envelope.to().unwrap_or_else(|| known.sender.create(tx.envelope.nonce()));
-        found.extend([known.sender, other].map(|address| (keccak256(address), address.to_vec())));
-    }
-    Ok(found)
 }
 
 #[pyclass(frozen, module = "ophion._native")]
@@ -200,7 +187,7 @@ impl StateDownload {
         py: Python<'_>,
         batch: &Bound<'_, AccountBatch>,
         removed: Vec<Hash>,
-        named: Vec<(String, Vec<u8>)>,
+        named: Vec<Named>,
     ) -> Answer<()> {
         let (accounts, removed) = (&batch.get().batch.accounts, plain(removed));
         Ok(py.detach(|| self.inner.put_accounts(accounts, &removed, &named))?)
@@ -224,9 +211,9 @@ impl StateDownload {
         })?)
     }
 
-    #[pyo3(signature = (root, number, named, /))]
-    fn finish(&self, py: Python<'_>, root: Hash, number: u64, named: Vec<(String, Vec<u8>)>) -> Answer<()> {
-        Ok(py.detach(|| self.inner.finish_state(root.0, number, &named))?)
+    #[pyo3(signature = (root, hash, number, named, /))]
+    fn finish(&self, py: Python<'_>, root: Hash, hash: Hash, number: u64, named: Vec<Named>) -> Answer<()> {
+        Ok(py.detach(|| self.inner.finish_state(root.0, hash.0, number, &named))?)
     }
 }
 

@@ -20,7 +20,7 @@ use pyo3::types::PyBytes;
 
 use super::body::Body;
 use super::state::{Execution, State};
-use super::state_download::{Receipts, addresses_in};
+use super::state_download::Receipts;
 use crate::values::convert::{Addr, Hash, Raw, Wide, to_bytes, to_int};
 use crate::values::errors::Answer;
 
@@ -73,7 +73,7 @@ impl NewBlock {
             blob_price,
             trie: Trie::default(),
             weight: 0,
-            preimages: addresses_in(&body)?,
+            preimages: store::addresses_in(&body)?,
             codes: Vec::new(),
         };
         let (effects, total_difficulty) = (Arc::new(effects), total_difficulty.0);

@@ -23,6 +23,7 @@ create_exception!(
     "A simulated transaction breaks a rule: a code, a colon, the reason."
 );
 
+create_exception!(_native, NotDownloaded, NativeError, "The body of a block is not downloaded yet.");
 create_exception!(_native, SourceFailed, NativeError, "The source of a forked chain cannot answer.");
 create_exception!(
     _native,
@@ -59,6 +60,7 @@ impl From<Error> for Raised {
             Error::Timeout(m) => TimedOut::new_err(m),
             Error::Refused(m) => CallRefused::new_err(m),
             Error::Source(m) => SourceFailed::new_err(m),
+            Error::NotDownloaded { .. } => NotDownloaded::new_err(error.to_string()),
             Error::NotFetched => NotFetched::new_err(error.to_string()),
         })
     }
@@ -73,6 +75,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MissingState", py.get_type::<MissingState>())?;
     module.add("TimedOut", py.get_type::<TimedOut>())?;
     module.add("CallRefused", py.get_type::<CallRefused>())?;
+    module.add("NotDownloaded", py.get_type::<NotDownloaded>())?;
     module.add("SourceFailed", py.get_type::<SourceFailed>())?;
     module.add("NotFetched", py.get_type::<NotFetched>())
 }

@@ -112,11 +112,13 @@ impl Limits {
     }
 }
 
-/// Return the ascending numbers of the blocks that may contain a matching log.
+/// Return the ascending numbers of the blocks that may contain a matching log. Fails if the receipts of a block in the
+/// range are not downloaded yet.
 pub fn candidates(snapshot: &Snapshot, first: u64, last: u64, filter: &LogFilter, limits: &Limits) -> Result<Vec<u64>> {
     if first > last {
         return Ok(Vec::new());
     }
+    snapshot.expect_downloaded(first, last)?;
     let mut result: Option<Vec<u64>> = None;
     for values in filter.conditions() {
         let mut blocks = Vec::new();

@@ -123,6 +123,10 @@ fn check_states(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<()> 
 
 fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Findings<'_>) -> Result<()> {
     let mut expected = head;
+    let start = snapshot.history_start()?.unwrap_or(0);
+    if start > number + 1 {
+        findings.add(format!("block {start}: recorded as the lowest block with a body, but the head is {number}"));
+    }
     for at in (0..=number).rev() {
         if findings.are_over() {
             return Ok(());
@@ -148,7 +152,10 @@ fn check_chain(snapshot: &Snapshot, head: B256, number: u64, findings: &mut Find
         if header.number != at || stored_number != at {
             findings.add(format!("block {at}: the header says it is block {}", header.number));
         }
-        check_contents(snapshot, at, &expected, &header, findings)?;
+        // bodies and receipts of later blocks than the genesis block may follow later
+        if at == 0 || at >= start {
+            check_contents(snapshot, at, &expected, &header, findings)?;
+        }
         if let Some((_, parent_total, _)) = snapshot.header(&header.parent_hash)?
             && parent_total.wrapping_add(header.difficulty) != total
         {

@@ -6,6 +6,7 @@
 //! | opening.rs                 | opening, and diagnosis of failures            |
 //! | database.rs                | caches, writer lock, commit                   |
 //! | block_records.rs           | records of a block to be written              |
+//! | block_history.rs           | blocks whose bodies follow their headers      |
 //! | read_snapshot.rs           | reads of blocks, bodies and receipts          |
 //! | records.rs                 | record formats                                |
 //! | state_roots.rs             | list of stored states                         |
@@ -27,6 +28,7 @@
 //! | integrity_check.rs         | integrity of the database                     |
 //! | private_integrity_check.rs | integrity of private data                     |
 
+mod block_history;
 mod block_records;
 mod database;
 pub mod forked_state;
@@ -52,6 +54,7 @@ mod tables;
 mod tx_index;
 mod tx_index_buffer;
 
+pub use block_history::{ReceivedBlock, ReceivedHeader, addresses_in};
 pub use block_records::{BlockRecord, Effects};
 pub use database::Database;
 pub use integrity_check::{Watch, check};

@@ -223,9 +223,10 @@ fn table(database: Database<'_, Raw, Raw>) -> Table {
 }
 
 fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
+    let known = [meta::LAYOUT_VERSION, meta::LAYOUT_WITHOUT_BODIES];
     let txn = env.read_txn()?;
     match tables.meta.get(&txn, meta::LAYOUT)? {
-        Some(version) if version == meta::LAYOUT_VERSION || meta::OLDER_LAYOUTS.contains(&version) => Ok(()),
+        Some(version) if known.contains(&version) || meta::OLDER_LAYOUTS.contains(&version) => Ok(()),
         version => Err(Error::Storage(format!(
             "the database has layout {}, this program knows layout {}: use a newer Ophion or another data path",
             version.and_then(|version| version.first()).copied().unwrap_or(0),

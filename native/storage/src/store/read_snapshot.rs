@@ -6,6 +6,7 @@ use alloy_primitives::{B256, U256};
 use heed::{RoTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
+use super::block_history::{body_row, receipts_row};
 use super::database::{Database, missing};
 use super::known_rows::KnownRows;
 use super::log_index;
@@ -87,19 +88,19 @@ impl Snapshot {
 
     /// Return the undecoded receipts of a block.
     pub fn receipts_record(&self, hash: &B256) -> Result<Option<&[u8]>> {
-        self.tables().receipts.get(&self.txn, hash.as_slice())
+        receipts_row(self.tables(), &self.txn, hash)
     }
 
     /// Return the number of transactions of a block, and the RLP size of its body.
     pub fn body_size(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
-        let Some(record) = self.tables().bodies.get(&self.txn, hash.as_slice())? else { return Ok(None) };
+        let Some(record) = body_row(self.tables(), &self.txn, hash)? else { return Ok(None) };
         let (transactions, payload) = counted(record)?;
         Ok(Some((transactions, payload.len())))
     }
 
     /// Return one receipt of a block. Fails if the stored record exceeds `max_bytes`.
     pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<ReceiptInBlock>> {
-        let record = self.tables().receipts.get(&self.txn, hash.as_slice())?;
+        let record = receipts_row(self.tables(), &self.txn, hash)?;
         Ok(record.map(|record| receipts::decode_receipt_at(record, index, max_bytes)).transpose()?.flatten())
     }
 
@@ -122,19 +123,19 @@ impl Snapshot {
 
     /// Return hash and sender of each transaction of a block, and the undecoded body RLP.
     pub fn stored_body(&self, hash: &B256) -> Result<Option<(Vec<Known>, &[u8])>> {
-        let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
+        let record = body_row(self.tables(), &self.txn, hash)?;
         record.map(|record| split_body(record, hash)).transpose()
     }
 
     /// Return hash and sender of one transaction of a block, and the undecoded body RLP.
     pub fn stored_transaction(&self, hash: &B256, index: usize) -> Result<Option<(Known, &[u8])>> {
-        let record = self.tables().bodies.get(&self.txn, hash.as_slice())?;
+        let record = body_row(self.tables(), &self.txn, hash)?;
         Ok(record.map(|record| known_at(record, index)).transpose()?.flatten())
     }
 
     /// Return the numbers of transactions and ommers of a block.
     pub fn counts(&self, hash: &B256) -> Result<Option<(usize, usize)>> {
-        let Some(record) = self.tables().bodies.get(&self.txn, hash.as_slice())? else { return Ok(None) };
+        let Some(record) = body_row(self.tables(), &self.txn, hash)? else { return Ok(None) };
         let (transactions, payload) = counted(record)?;
         Ok(Some((transactions, decode_rest(payload)?.0.len())))
     }

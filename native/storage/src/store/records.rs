@@ -8,6 +8,7 @@ use heed::RoTxn;
 use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
+use super::block_history::{body_row, receipts_row};
 use super::known_rows::KnownRows;
 use super::tables::{Table, Tables, meta};
 use crate::chain::body::{BodyData, Known, decode_body};
@@ -127,7 +128,7 @@ pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Resu
 }
 
 pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<BodyData>> {
-    let Some(record) = tables.bodies.get(txn, hash.as_slice())? else { return Ok(None) };
+    let Some(record) = body_row(tables, txn, hash)? else { return Ok(None) };
     let (known, payload) = split_body(record, hash)?;
     let body = decode_body(payload).map_err(|cause| Error::damaged(format!("body of block {hash}: {cause}")))?;
     if known.len() != body.txs.len() {
@@ -221,7 +222,7 @@ pub fn stored_hash(record: &[u8], index: usize) -> Option<&[u8]> {
 }
 
 pub fn read_receipts(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
-    tables.receipts.get(txn, hash.as_slice())?.map(receipts::restore).transpose()
+    receipts_row(tables, txn, hash)?.map(receipts::restore).transpose()
 }
 
 #[cfg(test)]

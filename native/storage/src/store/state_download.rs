@@ -21,6 +21,7 @@ use alloy_trie::Nibbles;
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::{Error, Result};
 
+use super::block_history::remove_above;
 use super::database::Database;
 use super::node_writer::NodeWriter;
 use super::records::{Nodes, number};
@@ -258,16 +259,22 @@ impl Database {
         difference.receive(&nodes, &accounts_trie(&self.tables, &txn)?, &source)
     }
 
-    /// Record the downloaded accounts as the state of a block. Deletes all data that only the download needs, and named
-    /// values whose key begins with "snap ". Fails if the state is incomplete.
-    pub fn finish_state(&self, root: B256, block_number: u64, named: &[Named]) -> Result<()> {
+    /// Record the downloaded accounts as the state of a canonical block, and make this block the head. Deletes all data
+    /// that only the download needs, and named values whose key begins with "snap ". Fails if the state is incomplete.
+    pub fn finish_state(&self, root: B256, hash: B256, block_number: u64, named: &[Named]) -> Result<()> {
         self.write_alone(|txn, tables| {
+            if tables.canonical.get(txn, &block_number.to_be_bytes())? != Some(hash.as_slice()) {
+                return Err(Error::Storage(format!("block {hash} is not in the canonical chain")));
+            }
             if root != EMPTY_ROOT {
                 let record = tables.meta.get(txn, ACCOUNTS)?;
                 let link = record.map(Link::read).transpose()?.filter(|link| link.hash == root);
                 let link = link.ok_or_else(|| Error::Storage(format!("the state {root} is not whole")))?;
                 note_root(tables, txn, &root, link.id, block_number)?;
             }
+            remove_above(tables, txn, block_number)?;
+            tables.meta.put(txn, meta::HEAD, &[hash.as_slice(), &block_number.to_be_bytes()].concat())?;
+            tables.meta.put(txn, meta::HEAD_ROOT, root.as_slice())?;
             tables.meta.delete_prefix(txn, ALL)?;
             tables.meta.delete_prefix(txn, &meta::own("snap "))?;
             named.iter().try_for_each(|(key, value)| tables.meta.put(txn, &meta::own(key), value))

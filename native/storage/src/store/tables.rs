@@ -270,6 +270,8 @@ pub mod meta {
     pub const NEXT_PRIVATE_NODE: &[u8] = b"next private node";
     /// Key of the last block processed for private transactions. The value is hash and number (8 bytes).
     pub const FOLLOWED: &[u8] = b"private followed";
+    /// Key of the lowest block with a body, while lower blocks have headers only. See block_history.rs.
+    pub const HISTORY: &[u8] = b"history";
     /// Key of the version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[5];
@@ -277,6 +279,8 @@ pub mod meta {
     /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
     /// state in the tables `accounts` and `storage`.
     pub const OLDER_LAYOUTS: [&[u8]; 4] = [&[1], &[2], &[3], &[4]];
+    /// Layout while blocks below the record `history` have no bodies. Otherwise the same as `LAYOUT_VERSION`.
+    pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[6];
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 

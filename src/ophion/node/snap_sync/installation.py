@@ -28,7 +28,7 @@ from ophion.native.store import Store, open_store
 from ophion.node.config import NodeConfig
 from ophion.node.database_install import install_database
 from ophion.node.datadir import DATA_FILE, DataDirectory
-from ophion.node.snap_sync.blocks import HASH_OPTION, ValidatorsUnknown
+from ophion.node.snap_sync.headers import HASH_OPTION, ValidatorsUnknown
 from ophion.node.snap_sync.network import build_snap_network
 from ophion.node.snap_sync.synchroniser import SnapSynchroniser
 from ophion.runtime.clock import SystemClock, SystemEntropy

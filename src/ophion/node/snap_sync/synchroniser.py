@@ -1,11 +1,12 @@
-"""`SnapSynchroniser`: chooses the pivot block, then fetches the blocks up to the pivot and the state of the pivot.
+"""`SnapSynchroniser`: chooses the pivot block, then fetches the headers up to the pivot and the state of the pivot.
 
-    best peer ─> pivot, some blocks below its head ─> blocks ─> state ─┬─> done
-        ^                                                              │
-        └──────────────── no peer has the state any more <─────────────┘
+    best peer ─> pivot, some blocks below its head ─> headers ─> state ─┬─> last bodies ─> done
+        ^                                                               │
+        └──────────────── no peer has the state any more <──────────────┘
 
-Blocks are accepted because their headers have valid seals, whichever peer sends them. A peer that sends an invalid
-chain is disconnected, and another peer becomes the target.
+Headers are accepted because they have valid seals, whichever peer sends them. A peer that sends an invalid chain is
+disconnected, and another peer becomes the target. Bodies and receipts of the other blocks follow while the node runs
+(`peers/sync/block_history.py`).
 
 Blocks of Clique are not final. On a Clique network, the pivot is a block with 64 sealed headers above it. This module
 requests and verifies these headers, because a peer could claim any height.
@@ -19,14 +20,12 @@ from collections.abc import Callable
 from typing import Final
 
 from ophion.chain.chain import FIRST_STATE_KEY, Chain
-from ophion.chain.events import ChainBlock
-from ophion.chain.importer import ImportedBatch
 from ophion.consensus.engine import Finality
 from ophion.errors import InvalidBlock, UnknownParent
 from ophion.native.exceptions import translated
-from ophion.native.store import StateDownload
-from ophion.native.wire import Receipts, split_receipts
-from ophion.node.snap_sync.blocks import ReceivedBlocks
+from ophion.native.store import BlockHistory, StateDownload
+from ophion.node.snap_sync.header_download import download_headers
+from ophion.node.snap_sync.headers import ReceivedHeaders
 from ophion.node.snap_sync.peer_choice import PeerChoice, StateGone
 from ophion.node.snap_sync.state import StateSync
 from ophion.node.snap_sync.trusted_hashes import TrustedHashes
@@ -35,13 +34,10 @@ from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.snap.peer import SnapPeer, SnapPeers
+from ophion.peers.sync.block_history import HistoryDownload
 from ophion.peers.sync.common_ancestor import common_ancestor
-from ophion.peers.sync.download import Download
-from ophion.peers.sync.header_requests import HeadersNotLinked
-from ophion.peers.sync.sync_metrics import SyncMetrics
-from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader
-from ophion.primitives.types import EMPTY_TRIE_ROOT, Hash32
+from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
 from ophion.runtime.thread_pools import Lanes
 
@@ -54,20 +50,23 @@ DISTANCE: Final = 64
 MIN_BLOCKS: Final = 64
 """Minimum number of blocks for snap synchronisation. The blocks of a shorter chain are executed."""
 PEERS_TIMEOUT_S: Final = 30.0
-"""Seconds without any peer after which the node starts as a full node, unless it has fetched blocks already."""
+"""Seconds without any peer after which the node starts as a full node, unless it has fetched headers already."""
 LONG_CHAIN_S: Final = 5.0
 """Seconds to wait for a peer with a long chain, after the first peer has connected. After this time, the node starts as
-a full node, unless it has fetched blocks already.
+a full node, unless it has fetched headers already.
+"""
+RECENT_BLOCKS: Final = 128
+"""Number of last blocks whose bodies and receipts are fetched before the start of the node. They serve the fee oracle
+and the transaction index.
 """
 RETRY_S: Final = 2.0
 _LOOK_S: Final = 0.1
 _REPORT_S: Final = 5.0
-_MAX_RECEIPT_BLOCKS: Final = 256
 
 
 class SnapSynchroniser:
-    """Fetches blocks and state into a database, until the database has the state of the pivot. One object per
-    synchronisation.
+    """Fetches headers, a state and the last bodies into a database, until the database has the state of the pivot. One
+    object per synchronisation.
     """
 
     def __init__(
@@ -90,9 +89,10 @@ class SnapSynchroniser:
         self._lanes = lanes
         self._clock = clock
         self._trusted = None if trusted_hash is None else TrustedHashes(trusted_hash)
-        self._blocks = ReceivedBlocks(chain, None if self._trusted is None else self._trusted.hash_of)
+        self._headers = ReceivedHeaders(chain, None if self._trusted is None else self._trusted.hash_of)
         self._choice = PeerChoice(self._usable)
         self._state = StateSync(chain.store, self._choice, lanes)
+        self._history = HistoryDownload(chain.store, eth_peers, lanes)
         self._failures: dict[bytes, int] = {}
         """Number of failed attempts with a peer as the target, by node id."""
         self._reported_at = 0.0
@@ -109,11 +109,12 @@ class SnapSynchroniser:
             if target is None:
                 return False
             try:
-                await self._fetch_state(await self._fetch_blocks(target, await self._pivot(target)))
-            except (PeerMisbehaved, HeadersNotLinked) as error:
+                pivot = await self._fetch_headers(target, await self._pivot(target))
+                await self._fetch_state(pivot)
+                await self._finish(pivot)
+            except PeerMisbehaved as error:
                 log.warning("peer disconnected: invalid chain peer=%r error=%s", target, error)
-                reason = error.reason if isinstance(error, PeerMisbehaved) else DisconnectReason.BREACH
-                target.peer.disconnect(reason, str(error))
+                target.peer.disconnect(error.reason, str(error))
                 self._failed(target)
             except RequestFailed as error:
                 log.info("snap synchronisation interrupted peer=%r error=%s", target, error)
@@ -160,7 +161,7 @@ class SnapSynchroniser:
                 return None
             if now - reported > _REPORT_S:
                 reported = now
-                log.info("snap synchronisation waits for peers block=%d peers=%d", head, len(peers))
+                log.info("snap synchronisation waits for peers header=%d peers=%d", head, len(peers))
             await asyncio.sleep(_LOOK_S)
 
     @property
@@ -174,14 +175,14 @@ class SnapSynchroniser:
 
     @property
     def _is_final(self) -> bool:
-        """Whether a reorganisation can no longer replace the fetched blocks."""
+        """Whether a reorganisation can no longer replace the fetched headers."""
         return self._trusted is not None or self._chain.engine.finality is Finality.IMMEDIATE
 
     async def _pivot(self, target: EthPeer) -> int:
-        """Return the number of the last block to fetch."""
+        """Return the number of the last header to fetch."""
         if self._trusted is not None:
             return await self._trusted.fetch(target, self._chain.head)
-        # the number of the pivot must not decrease, because blocks above the new pivot may be written already
+        # the number of the pivot must not decrease, because headers above the new pivot may be written already
         return max(self._chain.head.number, target.height - self._distance)
 
     def _failed(self, target: EthPeer) -> None:
@@ -192,18 +193,17 @@ class SnapSynchroniser:
         ready = {peer.peer.id for peer in self._eth_peers()}
         return [peer for peer in self._snap_peers if peer.peer.id in ready and peer.peer.is_open]
 
-    # --- blocks ---------------------------------------------------------------------------------
+    # --- headers --------------------------------------------------------------------------------
 
-    async def _fetch_blocks(self, target: EthPeer, goal: int) -> HashedHeader:
-        """Fetch blocks up to the number `goal`. Returns the header of the pivot, whose state is fetched next."""
+    async def _fetch_headers(self, target: EthPeer, goal: int) -> HashedHeader:
+        """Fetch headers up to the number `goal`. Returns the header of the pivot, whose state is fetched next."""
         chain = self._chain
         shared = chain.head
         if shared.number < goal or not self._is_final:
             shared = await common_ancestor(target, chain)
         if shared.number < goal:
-            log.info("downloading blocks peer=%r from=%d to=%d", target, shared.number, goal)
-            figures = SyncMetrics()
-            await Download(target, shared, self._eth_peers, self._import, self._look_ahead, figures, goal).run()
+            log.info("downloading headers peer=%r from=%d to=%d", target, shared.number, goal)
+            await download_headers(target, shared.number + 1, goal, self._add)
             shared = chain.head
         return shared if self._is_final else await self._buried(target, shared)
 
@@ -214,7 +214,7 @@ class SnapSynchroniser:
         above = await target.headers(GetHeaders(shared.number + 1, self._distance))
         now = int(self._clock.now())
         try:
-            await self._lanes.write.run(lambda: self._blocks.verify_headers(above, now))
+            await self._lanes.write.run(lambda: self._headers.verify(above, now))
         except (InvalidBlock, UnknownParent) as error:
             raise PeerMisbehaved(DisconnectReason.BREACH, f"headers above block {shared.number}: {error}") from error
         found = self._chain.canonical(max(0, shared.number - self._distance + len(above)))
@@ -222,66 +222,45 @@ class SnapSynchroniser:
             raise RequestFailed("pivot", f"the chain of the peer ends {len(above)} blocks above block {shared.number}")
         return found
 
-    async def _look_ahead(self, headers: list[HashedHeader]) -> None:
-        if self._trusted is None:
-            await self._lanes.peers.run(lambda: self._chain.engine.look_ahead(headers))
-
-    async def _import(self, blocks: list[ChainBlock]) -> ImportedBatch:
+    async def _add(self, headers: list[HashedHeader]) -> None:
+        """Verify and write the headers of one response."""
         now = int(self._clock.now())
+        await self._lanes.peers.run(lambda: self._headers.look_ahead(headers))
         try:
-            await self._lanes.write.run(lambda: self._blocks.verify(blocks, now))
+            await self._lanes.write.run(lambda: self._headers.add(headers, now))
         except (InvalidBlock, UnknownParent) as error:
-            return ImportedBatch(0, None, error)
-        receipts = await self._receipts([block.header for block in blocks])
-        await self._lanes.write.run(lambda: self._blocks.write(blocks, receipts))
+            reason = f"headers from block {headers[0].number} on: {error}"
+            raise PeerMisbehaved(DisconnectReason.BREACH, reason) from error
         self._report()
-        return ImportedBatch(len(blocks), None, None)
-
-    async def _receipts(self, headers: list[HashedHeader]) -> list[Receipts]:
-        """Request the receipts of these blocks from peers. Returns them in the order of the headers. Raises
-        `RequestFailed` if no peer has the receipts of a block.
-        """
-        found: dict[Hash32, Receipts] = {}
-        with translated():
-            (none,) = split_receipts(rlp.list_of((rlp.EMPTY_LIST,)), True, 1)
-        wanted = [header for header in headers if header.header.receipts_root != EMPTY_TRIE_ROOT]
-        tried: set[EthPeer] = set()
-        while wanted:
-            able = [peer for peer in self._eth_peers() if peer not in tried and peer.height >= wanted[-1].number]
-            if not able:
-                raise RequestFailed("receipts", f"no peer has the receipts of block {wanted[0].number}")
-            peer = min(able, key=lambda one: len(one.requests))
-            chosen = wanted[:_MAX_RECEIPT_BLOCKS]
-            try:
-                got = await peer.receipts(chosen)
-            except RequestFailed:
-                tried.add(peer)
-                continue
-            if not got:
-                tried.add(peer)
-            found.update((header.hash, receipts) for header, receipts in zip(chosen, got, strict=False))
-            wanted = wanted[len(got) :]
-        return [found.get(header.hash, none) for header in headers]
 
     def _report(self) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._reported_at >= _REPORT_S:
             self._reported_at = now
             highest = max((peer.height for peer in self._eth_peers()), default=0)
-            log.info("downloading blocks number=%d highest=%d", self._chain.head.number, highest)
+            log.info("downloading headers number=%d highest=%d", self._chain.head.number, highest)
 
     # --- state ----------------------------------------------------------------------------------
 
     async def _fetch_state(self, pivot: HashedHeader) -> None:
         log.info("downloading state number=%d root=0x%s", pivot.number, pivot.header.state_root.hex())
         await self._state.run(pivot.header.state_root)
-        with translated():
-            await self._lanes.write.run(lambda: self._finish(pivot))
 
-    def _finish(self, pivot: HashedHeader) -> None:
-        """Record the downloaded state as the state of the pivot, and make the pivot the head of the chain."""
+    # --- the last bodies ------------------------------------------------------------------------
+
+    async def _finish(self, pivot: HashedHeader) -> None:
+        """Fetch bodies and receipts of the last blocks. Then record the downloaded state as the state of the pivot, and
+        make the pivot the head of the chain.
+        """
+        log.info("downloading bodies and receipts of the last blocks number=%d", pivot.number)
+        with translated():
+            history = BlockHistory(self._chain.store)
+            await self._lanes.write.run(lambda: history.begin(pivot.number))
+        while await self._history.step(max(1, pivot.number + 1 - RECENT_BLOCKS)):
+            pass
         named = [(FIRST_STATE_KEY, pivot.number.to_bytes(8, "big"))]
-        is_head = pivot.hash == self._chain.head.hash
-        StateDownload(self._chain.store).finish(pivot.header.state_root, pivot.number, named if is_head else [])
-        if not is_head:
-            self._blocks.rewind(pivot, named)
+        root, hash, number = pivot.header.state_root, pivot.hash, pivot.number
+        with translated():
+            download = StateDownload(self._chain.store)
+            await self._lanes.write.run(lambda: download.finish(root, hash, number, named))
+        self._headers.move_to(pivot)

@@ -148,6 +148,7 @@ class EthProtocol:
             fork_id=self.fork_id,
             best_hash=tip.header.hash,
             total_difficulty=tip.total_difficulty,
+            earliest=self.chain.history_start,
             latest=tip.header.number,
         )
 
@@ -249,7 +250,7 @@ class EthProtocol:
     def _announce_range(self) -> None:
         head = self.chain.head
         self._announced_number = head.number
-        payload = BlockRange(0, head.number, head.hash).encode()
+        payload = BlockRange(self.chain.history_start, head.number, head.hash).encode()
         for peer in self.peers:
             if Code.BLOCK_RANGE_UPDATE in peer.version.codes:
                 peer.send(Code.BLOCK_RANGE_UPDATE, payload)

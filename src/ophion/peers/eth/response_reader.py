@@ -8,15 +8,18 @@ a response with its request by position.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from ophion.chain.chain import Chain
+from ophion.native.exceptions import NotDownloaded
 from ophion.native.wire import body_rlp
 from ophion.peers.eth.messages import MAX_MESSAGE, GetHeaders
 from ophion.peers.eth.response_validation import wrapped
 from ophion.pool.pool import TxPool
 from ophion.primitives import rlp
 from ophion.primitives.types import HASH_LENGTH, Hash32
+
+T = TypeVar("T")
 
 MAX_HEADERS: Final = 512
 MAX_BODIES: Final = 256
@@ -52,7 +55,7 @@ class ResponseReader:
         one = wrapped if with_bloom else _receipt_without_bloom
 
         def of_block(block: Hash32) -> bytes | None:
-            found = self._store.raw_receipts(block)
+            found = _downloaded(self._store.raw_receipts, block)
             return None if found is None else rlp.list_of([one(receipt) for receipt in found])
 
         return _bounded(_until_missing(hashes, of_block), MAX_RECEIPTS)
@@ -105,8 +108,16 @@ class ResponseReader:
                 return
 
     def _body(self, block: Hash32) -> bytes | None:
-        found = self._store.block(block)
+        found = _downloaded(self._store.block, block)
         return None if found is None else body_rlp(found)
+
+
+def _downloaded(read: Callable[[Hash32], T | None], block: Hash32) -> T | None:
+    """Read a part of a block. Returns None if the block is unknown, or if only its header is downloaded."""
+    try:
+        return read(block)
+    except NotDownloaded:
+        return None
 
 
 def _until_missing(hashes: list[Hash32], read: Callable[[Hash32], bytes | None]) -> Iterator[bytes]:

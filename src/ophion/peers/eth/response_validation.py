@@ -83,7 +83,10 @@ class SizedBody(Struct, frozen=True):
 
 
 def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBody]:
-    """Decode bodies and recover senders. Stops at the first body that does not match its header."""
+    """Decode bodies and recover senders. Stops at the first body that does not match its header.
+
+    Raises `PeerMisbehaved` if this body belongs to none of the headers.
+    """
     with decoding("bodies"):
         sizes = [len(item) for item in split_list(answer, len(headers))]
         found = split_bodies(answer, len(headers))
@@ -91,12 +94,22 @@ def read_bodies(answer: bytes, headers: Sequence[HashedHeader]) -> list[SizedBod
     for body, size, header in zip(found, sizes, headers, strict=False):
         try:
             check_belongs(header.header, body)
-        except InvalidBlock:
+        except InvalidBlock as error:
+            if not any(_has_roots_of(header.header, body) for header in headers):
+                raise _wrong(f"a body that was not requested, in place of block {header}") from error
             break
         bodies.append(SizedBody(body, size))
     # an invalid signature is no error here, because execution reports it after the header is verified
     recover_bodies([one.body for one in bodies])
     return bodies
+
+
+def _has_roots_of(header: Header, body: Body) -> bool:
+    try:
+        check_belongs(header, body)
+    except InvalidBlock:
+        return False
+    return True
 
 
 def read_receipts(answer: bytes, headers: Sequence[HashedHeader], has_blooms: bool) -> list[Receipts]:

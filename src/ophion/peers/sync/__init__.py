@@ -7,6 +7,7 @@
         body_queue         queues blocks in order until their bodies arrive
       progress             the values of eth_syncing, and the progress log
       sync_metrics         counters and durations
+    block_history          downloads old bodies and receipts after snap synchronisation, in the background
 
 Near the head, all headers come from the target. Far behind, the target sends a skeleton of headers and all peers fill
 the gaps. Bodies come from all peers. Blocks are imported in order, many in one commit. Imported blocks stay when a

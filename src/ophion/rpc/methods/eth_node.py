@@ -62,13 +62,14 @@ _OF_STATE: Final = ("state", "stateproofs")
 def capabilities(ctx: RpcContext) -> CapabilitiesResult:
     """Returns which blocks and states this node can serve, for load balancers.
 
-    The node serves all blocks since genesis. States begin at `oldestBlock`: `--state-history` prunes older states. A
-    node that has started with `--sync-mode=SNAP` or `CHECKPOINT` has no states before its first block.
+    States begin at `oldestBlock`: `--state-history` prunes older states. A node that has started with
+    `--sync-mode=SNAP` or `CHECKPOINT` has no states before its first block. Blocks, transactions, receipts and logs
+    begin at genesis. After `--sync-mode=SNAP`, they begin at a later block, until all older blocks are downloaded.
     """
     head = ctx.queries.head
-    everything = {"disabled": False, "oldestBlock": quantity(0)}
+    bodies = {"disabled": False, "oldestBlock": quantity(ctx.queries.chain.history_start)}
     states = {"disabled": False, "oldestBlock": quantity(ctx.queries.chain.oldest_state)}
-    histories = dict.fromkeys(_HISTORIES, everything) | dict.fromkeys(_OF_STATE, states)
+    histories = dict.fromkeys(_HISTORIES, bodies) | dict.fromkeys(_OF_STATE, states)
     return {"head": {"number": quantity(head.number), "hash": data(head.hash)}} | histories
 
 

@@ -16,7 +16,7 @@ from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
 from ophion.node.datadir import DATA_FILE, DataDirectory
 from ophion.node.snap_sync import installation
-from ophion.node.snap_sync.blocks import ValidatorsUnknown
+from ophion.node.snap_sync.headers import ValidatorsUnknown
 from ophion.node.snap_sync.installation import install_by_snap
 from ophion.testing.bft_chain import bft_genesis_text
 

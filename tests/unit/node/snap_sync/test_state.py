@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.chain.chain import Chain
-from ophion.native.store import StateDownload, Store, open_store
+from ophion.native.store import BlockHistory, StateDownload, Store, open_store
 from ophion.node.snap_sync.peer_choice import PeerChoice, StateGone
 from ophion.node.snap_sync.state import StateSync
 from ophion.peers.disconnect_reasons import DisconnectReason
@@ -18,6 +18,14 @@ from ophion.primitives import rlp
 from ophion.primitives.types import EMPTY_TRIE_ROOT
 from ophion.runtime.thread_pools import ThreadLanes
 from tests.unit.node.snap_sync.state_servers import Lie, StateServer, connect, root_of, state_of
+
+
+def finish(store: Store, root: bytes) -> None:
+    """Make the downloaded state the state of a block that the database lacked."""
+    hash = bytes([9]) * 32
+    BlockHistory(store).put_headers([(hash, 9, b"\xc0", 1, 0)], [])
+    StateDownload(store).finish(root, hash, 9, [("kept", b"1")])
+    assert store.head() == (hash, 9)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +66,7 @@ def check(store: Store, chain: Chain) -> None:
     root = root_of(chain)
     download = StateDownload(store)
     assert download.root == root
-    download.finish(root, 9, [("kept", b"1")])
+    finish(store, root)
     assert store.meta("snap segment 0") is None
     assert store.meta("kept") == b"1"
     ours, theirs = store.state(root), chain.store.state(root)
@@ -139,7 +147,7 @@ def test_a_peer_without_the_state_is_not_asked_again(store: Store, chain: Chain)
 
 def test_a_state_without_accounts_needs_no_peer(store: Store) -> None:
     fetch(store, EMPTY_TRIE_ROOT, StateServer(None))
-    StateDownload(store).finish(EMPTY_TRIE_ROOT, 9, [("kept", b"1")])
+    finish(store, EMPTY_TRIE_ROOT)
     assert store.meta("kept") == b"1"
     assert store.state(EMPTY_TRIE_ROOT).accounts(bytes(32), 10)[0] == []
 

@@ -15,9 +15,16 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine_factory import engine_for
 from ophion.errors import SnapSyncError
 from ophion.native.crypto import PrivateKey
+from ophion.native.exceptions import NotDownloaded
 from ophion.native.store import open_store
 from ophion.node.config import NodeConfig
-from ophion.node.snap_sync.synchroniser import DISTANCE, FINAL_DISTANCE, LONG_CHAIN_S, SnapSynchroniser
+from ophion.node.snap_sync.synchroniser import (
+    DISTANCE,
+    FINAL_DISTANCE,
+    LONG_CHAIN_S,
+    RECENT_BLOCKS,
+    SnapSynchroniser,
+)
 from ophion.node.snap_sync.trusted_hashes import TrustedHashes
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.messages import Code
@@ -111,12 +118,21 @@ def run(
 
 
 def check(followed: Followed, pivot: int) -> None:
-    """Check that blocks, receipts, indices and the state of the pivot are those of the other node."""
+    """Check that the last blocks, their receipts and indices, and the state of the pivot are those of the other
+    node.
+    """
     ours, theirs = followed.chain.store, followed.nodes[0].chain.store
     assert ours.head() == (theirs.canonical_hash(pivot), pivot)
     assert ours.meta(FIRST_STATE_KEY) == pivot.to_bytes(8, "big")
     assert ours.check(10) == []
-    for number in range(pivot + 1):
+    start = followed.chain.history_start
+    assert start == max(0, pivot + 1 - RECENT_BLOCKS)
+    for number in range(1, start):
+        header = followed.chain.canonical(number)
+        assert header is not None
+        with pytest.raises(NotDownloaded, match=f"block {number} has not been downloaded yet"):
+            ours.block_json(header.hash, True, True)
+    for number in range(start, pivot + 1):
         block = theirs.canonical_hash(number)
         assert block is not None
         assert ours.block_json(block, True, True) == theirs.block_json(block, True, True)

@@ -90,6 +90,8 @@ def test_bodies_are_taken_as_far_as_they_belong(node: TestCore) -> None:
     assert found[0].body.transactions[0].sender == DEV_KEYS[1].address
     assert len(read_bodies(rlp.list_of([answer[0], answer[2], answer[1]]), headers)) == 1
     assert read_bodies(rlp.EMPTY_LIST, headers) == []
+    with pytest.raises(PeerMisbehaved, match="a body that was not requested"):
+        read_bodies(rlp.list_of([answer[0], answer[2]]), headers[:2])
     with pytest.raises(DecodeError, match="more than 2 items"):
         read_bodies(rlp.list_of(answer), headers[:2])
 

@@ -1,0 +1,203 @@
+//! Blocks whose headers are stored before their bodies and receipts.
+//!
+//! A node that fetches a state from peers stores the headers of all blocks first. Bodies and receipts follow later, from
+//! the highest block down. The record `history` in `meta` is the number (8 bytes) of the lowest block of which all later
+//! blocks have bodies and receipts. The record is absent if no block lacks them. The genesis block always has both.
+//!
+//! A read of a missing body or receipt fails with `Error::NotDownloaded`, so no reader takes the block for unknown.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, Bytes, U256, keccak256};
+use heed::{RoTxn, RwTxn};
+use ophion_primitives::errors::{Error, Result};
+
+use super::database::Database;
+use super::log_index::{self, folds};
+use super::read_snapshot::Snapshot;
+use super::records::{HEADER_AT, append_body_prefix, number, read_header};
+use super::state_download::Named;
+use super::tables::{Tables, meta};
+use super::tx_index::{self, KEY, packed};
+use crate::chain::body::BodyData;
+use crate::chain::receipts::{self, ReceiptData};
+
+/// A verified header without body and receipts.
+pub struct ReceivedHeader {
+    pub hash: B256,
+    pub number: u64,
+    pub total_difficulty: U256,
+    /// Blob gas price of the block; zero before Cancun.
+    pub blob_price: u128,
+    pub header: Bytes,
+}
+
+/// Verified body and receipts of a block whose header is stored.
+pub struct ReceivedBlock<'a> {
+    pub hash: B256,
+    pub body: Arc<BodyData>,
+    pub receipts: &'a [ReceiptData],
+}
+
+/// Return the number of the lowest block from which on bodies and receipts are stored; None if no block lacks them.
+pub(super) fn history_start(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<u64>> {
+    Ok(tables.meta.get(txn, meta::HISTORY)?.map(number))
+}
+
+/// Return the stored body of a block; None if the block is unknown.
+pub(super) fn body_row<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<&'t [u8]>> {
+    present(tables, txn, hash, tables.bodies.get(txn, hash.as_slice())?)
+}
+
+/// Return the stored receipts of a block; None if the block is unknown.
+pub(super) fn receipts_row<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<&'t [u8]>> {
+    present(tables, txn, hash, tables.receipts.get(txn, hash.as_slice())?)
+}
+
+/// Return a row of a block. Fails if the row is absent because it is not downloaded yet.
+fn present<'t>(tables: &Tables, txn: &RoTxn<'_>, hash: &B256, row: Option<&'t [u8]>) -> Result<Option<&'t [u8]>> {
+    if row.is_none()
+        && let Some(from) = history_start(tables, txn)?
+        && let Some((number, _, _)) = read_header(tables, txn, hash)?
+    {
+        expect(number, number, from)?;
+    }
+    Ok(row)
+}
+
+/// Fail if one of the blocks from `first` to `last` is before the block `from`. The genesis block is always stored.
+fn expect(first: u64, last: u64, from: u64) -> Result<()> {
+    let number = first.max(1);
+    if number <= last && number < from { Err(Error::NotDownloaded { number, from }) } else { Ok(()) }
+}
+
+impl Snapshot {
+    /// Return the number of the lowest block from which on bodies and receipts are stored; None if no block lacks them.
+    pub fn history_start(&self) -> Result<Option<u64>> {
+        history_start(self.tables(), self.txn())
+    }
+
+    /// Fail if bodies and receipts of the blocks from `first` to `last` are not all downloaded.
+    pub fn expect_downloaded(&self, first: u64, last: u64) -> Result<()> {
+        self.history_start()?.map_or(Ok(()), |from| expect(first, last, from))
+    }
+}
+
+impl Database {
+    /// Write the headers of consecutive canonical blocks, and named values. Blocks of another branch above the first
+    /// header leave the canonical chain. The head of the chain does not move.
+    pub fn put_headers(&self, headers: &[ReceivedHeader], named: &[Named]) -> Result<()> {
+        self.write_alone(|txn, tables| {
+            for one in headers {
+                let mut record = Vec::with_capacity(HEADER_AT + one.header.len());
+                record.extend_from_slice(&one.number.to_be_bytes());
+                record.extend_from_slice(&one.total_difficulty.to_be_bytes::<32>());
+                record.extend_from_slice(&one.blob_price.to_be_bytes());
+                record.extend_from_slice(&one.header);
+                tables.headers.put(txn, one.hash.as_slice(), &record)?;
+                tables.canonical.put(txn, &one.number.to_be_bytes(), one.hash.as_slice())?;
+            }
+            if let Some(last) = headers.last() {
+                remove_above(tables, txn, last.number)?;
+            }
+            named.iter().try_for_each(|(key, value)| tables.meta.put(txn, &meta::own(key), value))
+        })
+    }
+
+    /// Declare that the blocks up to `head` have no bodies and receipts.
+    pub fn begin_history(&self, head: u64) -> Result<()> {
+        self.write_alone(|txn, tables| set_start(tables, txn, head + 1))
+    }
+
+    /// Write bodies and receipts of the canonical blocks directly below the stored ones, in descending order.
+    pub fn put_history(&self, blocks: &[ReceivedBlock<'_>]) -> Result<()> {
+        // recover senders and encode before the write transaction begins, because a block import may wait for it
+        let rows = blocks.iter().map(Rows::of).collect::<Result<Vec<_>>>()?;
+        self.write_alone(|txn, tables| {
+            let Some(mut start) = history_start(tables, txn)? else {
+                return Err(Error::Storage("no block lacks its body".into()));
+            };
+            let (mut positions, mut logs) = (Vec::new(), Vec::new());
+            for rows in &rows {
+                start -= 1;
+                if start == 0 || tables.canonical.get(txn, &start.to_be_bytes())? != Some(rows.hash.as_slice()) {
+                    return Err(Error::Storage(format!("block {} is not the next block to write", rows.hash)));
+                }
+                tables.bodies.put(txn, rows.hash.as_slice(), &rows.body)?;
+                tables.receipts.put(txn, rows.hash.as_slice(), &rows.receipts)?;
+                for (hash, preimage) in &rows.addresses {
+                    tables.preimages.put_new(txn, hash.as_slice(), preimage)?;
+                }
+                let places = rows.transactions.iter().enumerate();
+                positions.extend(places.map(|(index, hash)| (*hash, packed((start, index as u32)))));
+                logs.extend(rows.folds.iter().map(|fold| (*fold, start)));
+            }
+            // rows in the order of their keys touch each page of the index once
+            positions.sort_unstable();
+            for (hash, place) in &positions {
+                tx_index::put(tables.positions, txn, hash.first_chunk::<KEY>().expect("a hash is longer"), place)?;
+            }
+            log_index::write(tables, txn, &logs)?;
+            set_start(tables, txn, start)
+        })
+    }
+}
+
+/// Delete the entries of the canonical chain above a block.
+pub(super) fn remove_above(tables: &Tables, txn: &mut RwTxn<'_>, last: u64) -> Result<()> {
+    let mut above = last + 1;
+    while tables.canonical.delete(txn, &above.to_be_bytes())? {
+        above += 1;
+    }
+    Ok(())
+}
+
+/// Store the number of the lowest block with a body. While a block lacks its body, the layout version is another one,
+/// because older programs would take such a block for unknown.
+fn set_start(tables: &Tables, txn: &mut RwTxn<'_>, start: u64) -> Result<()> {
+    if start > 1 {
+        tables.meta.put(txn, meta::LAYOUT, meta::LAYOUT_WITHOUT_BODIES)?;
+        tables.meta.put(txn, meta::HISTORY, &start.to_be_bytes())
+    } else {
+        tables.meta.put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
+        tables.meta.delete(txn, meta::HISTORY).map(drop)
+    }
+}
+
+/// The rows of one block.
+struct Rows {
+    hash: B256,
+    body: Vec<u8>,
+    receipts: Vec<u8>,
+    transactions: Vec<B256>,
+    addresses: Vec<(B256, Vec<u8>)>,
+    folds: Vec<u64>,
+}
+
+impl Rows {
+    fn of(block: &ReceivedBlock<'_>) -> Result<Self> {
+        let mut body = Vec::new();
+        append_body_prefix(block.body.known()?, &mut body);
+        body.extend_from_slice(&block.body.encode());
+        Ok(Rows {
+            hash: block.hash,
+            body,
+            receipts: receipts::store(block.receipts),
+            transactions: block.body.hashes(),
+            addresses: addresses_in(&block.body)?,
+            folds: folds(block.receipts),
+        })
+    }
+}
+
+/// Return addresses by hash for a block that is not executed: senders, recipients and contracts created by
+/// transactions. Execution would have stored these preimages.
+pub fn addresses_in(body: &BodyData) -> Result<Vec<(B256, Vec<u8>)>> {
+    use alloy_consensus::Transaction as _;
+    let mut found = Vec::new();
+    for (tx, known) in body.txs.iter().zip(body.known()?) {
+        let other = tx.envelope.to().unwrap_or_else(|| known.sender.create(tx.envelope.nonce()));
+        found.extend([known.sender, other].map(|address| (keccak256(address), address.to_vec())));
+    }
+    Ok(found)
+}
