@@ -220,13 +220,15 @@ class Transaction:
     def intrinsic_gas(self, fork: str, /) -> int:
         """Return the minimum gas limit under a fork, including the floor of EIP-7623."""
 
-    def terms(self, fork: str, /) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
+    def admission_values(
+        self, fork: str, /
+    ) -> tuple[bytes, bytes, int, int | None, int, int, int, int, int, int, int, bool]:
         """Return the values for pool admission: hash, sender, type, chain id, nonce, gas limit, max fee, max tip, cost,
         size in a block, intrinsic gas under the fork, is_low_s. For types 0 and 1, max fee and max tip are the gas
         price.
         """
 
-    def plain_terms(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
+    def plain_admission_values(self, bounds: Bounds, /) -> tuple[bytes, bytes, int, int, int, int, int, int] | None:
         """Return hash, sender, nonce, gas limit, max fee, max tip, size in a block and cost of a plain transaction, or
         None for other transactions. This is the fast path of pool admission.
         """
@@ -316,7 +318,7 @@ class Body:
     transactions: list[Transaction]
     """The transactions. The first access recovers their senders."""
     blob_gas: int
-    def parties(self) -> tuple[list[bytes], list[bytes]]:
+    def hashes_and_senders(self) -> tuple[list[bytes], list[bytes]]:
         """Return (hash of each transaction, distinct senders). Recovers the senders if needed."""
 
     def recover(self, /) -> None:
@@ -681,11 +683,11 @@ class LatestBlock:
 
     def __new__(cls, number: int, state: State, /) -> LatestBlock: ...
     def set(self, number: int, state: State, /) -> None:
-        """Set a new latest block. After that, `set_terms` must be called before the next call."""
+        """Set a new latest block. After that, `set_call_settings` must be called before the next call."""
 
-    has_terms: bool
-    def set_terms(self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /) -> None:
-        """Set environment, default gas, maximum gas and time limit of calls. No call runs before `set_terms`."""
+    has_call_settings: bool
+    def set_call_settings(self, env: BlockEnv, gas: int, max_gas: int, limit_s: float, costs: CallCostCache, /) -> None:
+        """Set environment, default gas, maximum gas and time limit of calls. No call runs before `set_call_settings`."""
 
     def call(self, call: dict[str, object], /) -> bytes | None:
         """Return the output of a plain eth_call, given as a JSON object, or None if the slow path must run the call."""

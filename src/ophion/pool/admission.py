@@ -149,7 +149,7 @@ class AdmissionRequest(Struct, eq=False, gc=False):
 
     @classmethod
     def of(cls, transaction: Transaction, fork: str, is_local: bool) -> AdmissionRequest:
-        return cls(transaction, is_local, *transaction.terms(fork))
+        return cls(transaction, is_local, *transaction.admission_values(fork))
 
 
 Account: TypeAlias = tuple[int, int, str | None]

@@ -23,10 +23,10 @@ def admit_plain(
     must decide.
     """
     bounds = admitter.context.bounds
-    terms = None if bounds is None else transaction.plain_terms(bounds)
-    if terms is None:
+    values = None if bounds is None else transaction.plain_admission_values(bounds)
+    if values is None:
         return None
-    hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = terms
+    hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = values
     start, balance, refusal = admitter.accounts.get(sender) or admitter.account(sender)
     if nonce < start or cost > balance or refusal is not None:
         return None

@@ -252,12 +252,12 @@ class TxPool:
         senders: set[Address] = set()
         for block in added:
             if block.body.transaction_count:
-                hashes, its_senders = block.body.parties()
+                hashes, its_senders = block.body.hashes_and_senders()
                 self._mined.extend(self._queue.take_mined(hashes))
                 senders.update(its_senders)
         if isinstance(event, Reorged):
             for block in event.removed:
-                senders.update(block.body.parties()[1])
+                senders.update(block.body.hashes_and_senders()[1])
         self.version += 1
         self._move_senders(senders)
         if isinstance(event, Reorged):
@@ -279,7 +279,7 @@ class TxPool:
         """Admit transactions of abandoned blocks that are not on the new branch, oldest first. These transactions count
         as remote.
         """
-        mined = {hash for block in event.added for hash in block.body.parties()[0]}
+        mined = {hash for block in event.added for hash in block.body.hashes_and_senders()[0]}
         batch, now = self._admitter.begin_batch(), self._clock.now()
         for block in reversed(event.removed):
             for transaction in block.body.transactions:

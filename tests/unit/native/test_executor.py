@@ -277,10 +277,10 @@ def test_a_plain_call_object_takes_the_fast_path(world: World) -> None:
         return latest.call(members)
 
     counter, sender = "0x" + COUNTER.hex(), "0x" + ADDRESSES[0].hex()
-    assert not latest.has_terms
-    assert quick(to=counter) is None, "there are no terms yet"
-    latest.set_terms(env, 30_000_000, 50_000_000, 1.0, costs)
-    assert latest.has_terms
+    assert not latest.has_call_settings
+    assert quick(to=counter) is None, "there are no call settings yet"
+    latest.set_call_settings(env, 30_000_000, 50_000_000, 1.0, costs)
+    assert latest.has_call_settings
     assert quick(to=counter) == b""
     assert quick(to=counter, data="0x1234", gas="0x30d40", **{"from": sender}) == b""
     for unusual in (
@@ -301,7 +301,7 @@ def test_a_plain_call_object_takes_the_fast_path(world: World) -> None:
     assert quick(to=counter, data="0x1234") is None
     assert quick(to=counter, data="0x1235") == b""
     latest.set(1, state)
-    assert not latest.has_terms, "another block has another environment"
+    assert not latest.has_call_settings, "another block has another environment"
     with pytest.raises(ValueError, match="the latest block has no fortune"):
         latest.reading("fortune")
 

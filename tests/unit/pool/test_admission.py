@@ -58,13 +58,13 @@ def verdict(
     transaction = decoded(raw)
     request = AdmissionRequest.of(transaction, head.fork, is_local)
     refusal = judge(request, context, account)
-    usual = None if context.bounds is None else transaction.plain_terms(context.bounds)
+    usual = None if context.bounds is None else transaction.plain_admission_values(context.bounds)
     if usual is not None:
         # a transaction of the fast path can only fail the rules about its sender's account
         assert refusal is None or refusal.reason in ("upfront-cost", "nonce-too-low", "not-authorized")
         hash, sender, nonce, gas_limit, max_fee, max_tip, size, cost = usual
-        terms = (hash, sender, request.type, request.chain_id, nonce, gas_limit, max_fee, max_tip, cost, size)
-        assert terms == transaction.terms(head.fork)[:10]
+        values = (hash, sender, request.type, request.chain_id, nonce, gas_limit, max_fee, max_tip, cost, size)
+        assert values == transaction.admission_values(head.fork)[:10]
     return None if refusal is None else (refusal.reason, refusal.message)
 
 
@@ -234,7 +234,7 @@ def test_common_transactions_are_plain(head: PoolHead, fork: str) -> None:
     if fork != "spurious":
         raws.append(fee_transaction(KEY, 1, chain_id=2018))
     for raw in raws:
-        assert decoded(raw).plain_terms(context.bounds) is not None
+        assert decoded(raw).plain_admission_values(context.bounds) is not None
 
 
 def test_a_closer_look_is_taken_where_numbers_are_beyond_those_of_the_extension(head: PoolHead) -> None:
@@ -255,11 +255,11 @@ def test_the_bounds_are_those_of_the_floor_as_it_is(head: PoolHead) -> None:
     context = AdmissionContext.at(head, floor, 0)
     transaction = decoded(legacy_transaction(KEY, 0, gas_price=1500, chain_id=2018))
     assert context.bounds is not None
-    assert transaction.plain_terms(context.bounds) is not None
+    assert transaction.plain_admission_values(context.bounds) is not None
     floor.min_gas_price = 2000
     moved = context.with_current_prices()
     assert moved.bounds is not None
-    assert transaction.plain_terms(moved.bounds) is None
+    assert transaction.plain_admission_values(moved.bounds) is None
 
 
 def test_a_used_nonce_is_reported_before_a_low_price(world: Callable[..., State], head: PoolHead) -> None:

@@ -74,7 +74,7 @@ async def commit(core: TestCore, built: BuiltBlock) -> HashedHeader:
 
 
 def hashes(built: BuiltBlock) -> list[Hash32]:
-    return list(built.body.parties()[0])
+    return list(built.body.hashes_and_senders()[0])
 
 
 def test_what_arrives_is_in_the_block_in_the_order_of_arrival(tmp_path: Path, grown: list[bool]) -> None:

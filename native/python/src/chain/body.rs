@@ -183,7 +183,7 @@ impl Transaction {
     /// Return all values that pool admission (`pool/admission.py`) needs, in one call.
     #[pyo3(signature = (fork, /))]
     #[expect(clippy::type_complexity)]
-    fn terms<'py>(
+    fn admission_values<'py>(
         &self,
         py: Python<'py>,
         fork: &str,
@@ -220,7 +220,11 @@ impl Transaction {
     /// Fast path of pool admission (`ophion_execution::block::admission_fast_path`). Returns the values that the pool
     /// stores of a plain transaction; None if the slow path must decide.
     #[pyo3(signature = (bounds, /))]
-    fn plain_terms<'py>(&self, py: Python<'py>, bounds: &Bounds) -> Answer<Option<PlainTerms<'py>>> {
+    fn plain_admission_values<'py>(
+        &self,
+        py: Python<'py>,
+        bounds: &Bounds,
+    ) -> Answer<Option<PlainAdmissionValues<'py>>> {
         if !bounds.data.hold(&self.tx) {
             return Ok(None);
         }
@@ -249,7 +253,7 @@ impl Transaction {
 
 /// Values that the pool stores of a plain transaction: hash, sender, nonce, gas limit, maximum fee and tip per gas,
 /// size, cost.
-type PlainTerms<'py> = (
+type PlainAdmissionValues<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
     u64,
@@ -420,7 +424,7 @@ pub fn withdrawals_of(given: Option<Vec<Py<Withdrawal>>>) -> Option<Vec<Withdraw
 }
 
 /// Transaction hashes and senders of a body.
-type PyParties<'py> = (Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
+type HashesAndSenders<'py> = (Vec<Bound<'py, PyBytes>>, Vec<Bound<'py, PyBytes>>);
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct Body {
@@ -495,7 +499,7 @@ impl Body {
     }
 
     /// Return the transaction hashes and the distinct senders of the body.
-    fn parties<'py>(&self, py: Python<'py>) -> Answer<PyParties<'py>> {
+    fn hashes_and_senders<'py>(&self, py: Python<'py>) -> Answer<HashesAndSenders<'py>> {
         let known = py.detach(|| self.data.known())?;
         let senders: AddressSet = known.iter().map(|one| one.sender).collect();
         let hashes = known.iter().map(|one| to_bytes(py, one.hash)).collect();

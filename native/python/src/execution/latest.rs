@@ -85,12 +85,12 @@ impl LatestBlock {
     }
 
     #[getter]
-    fn has_terms(&self) -> bool {
+    fn has_call_settings(&self) -> bool {
         self.latest().settings.is_some()
     }
 
     #[pyo3(signature = (env, gas, max_gas, limit_s, costs, /))]
-    fn set_terms(
+    fn set_call_settings(
         &self,
         env: &Bound<'_, BlockEnv>,
         gas: u64,

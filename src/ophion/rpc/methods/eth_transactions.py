@@ -88,9 +88,9 @@ def eth_call(
         state, gas_limit = queries.head_state, queries.head.header.gas_limit
         if state_overrides is None:
             newest = queries.newest
-            if not newest.has_terms:
+            if not newest.has_call_settings:
                 cap, tried = ctx.limits.gas_cap or gas_limit, ctx.light_calls.tried
-                newest.set_terms(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
+                newest.set_call_settings(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
             # The fast path returns None if the call has a gas price or a chain id. The slow path below handles such
             # calls.
             output = newest.call(call)

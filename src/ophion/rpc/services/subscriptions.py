@@ -383,7 +383,7 @@ class Subscriptions:
         def read(place: int) -> bytes:
             return store.receipt_at_json(hash, place, with_reason) or b"null"
 
-        named = await self._read(lambda: ReceiptSubscriptions(block.body.parties()[0], choosing, read))
+        named = await self._read(lambda: ReceiptSubscriptions(block.body.hashes_and_senders()[0], choosing, read))
         for places, some in named.wanted.items():
             await self._send(some, partial(named.text, places))
 

@@ -106,7 +106,7 @@ class ExecutionLog:
         is_whole = self.shows_all or seen != self._seen
         chosen = [place for place, status in enumerate(statuses) if is_whole or not status[0]]
         for place in chosen:
-            hash = built.body.parties()[0][place]
+            hash = built.body.hashes_and_senders()[0][place]
             self._put(f"transaction 0x{hash.hex()}", self._transaction(header, built, place), built.state.code)
 
     def _transaction(self, header: HashedHeader, built: BuiltBlock, place: int) -> Trace:
