@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 FIRST = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"
@@ -54,6 +54,28 @@ class Node:
         assert "error" in answer, (method, params, answer)
         code: int = answer["error"]["code"]
         return code
+
+    def code(self, method: str, *params: Any) -> Any:
+        """Send a request; return its result, or the code of its error."""
+        answer = self.answer(method, *params)
+        return answer["error"]["code"] if "error" in answer else answer["result"]
+
+    def outcome(self, method: str, *params: Any) -> Any:
+        """Send a request; return its result, or code and text of its error."""
+        answer = self.answer(method, *params)
+        error = answer.get("error")
+        return answer["result"] if error is None else (error["code"], error["message"])
+
+    def batch(self, calls: Sequence[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
+        """Send requests in one batch; return the answers."""
+        requests = [
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            for number, (method, params) in enumerate(calls)
+        ]
+        request = urllib.request.Request(self.url, json.dumps(requests).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=120) as response:
+            answers: list[dict[str, Any]] = json.loads(response.read())
+        return answers
 
     def number(self) -> int:
         return int(self.ask("eth_blockNumber"), 16)
@@ -338,3 +360,122 @@ def wrong_use(node: Node) -> Any:
         node.ask("anvil_dropTransaction", _word(1)),
         node.error("anvil_noSuchMethod"),
     ]
+
+
+@script
+def unusual_addresses_and_blocks(node: Node) -> Any:
+    """Addresses of every length and blocks of every kind, in the methods that take them."""
+    node.send(FIRST, OTHER, 5)
+    node.ask("anvil_mine", "0x46")
+    hash = node.block("0x1")["hash"]
+    seen: list[Any] = []
+    for address in (OTHER, OTHER[2:], OTHER.upper().replace("0X", "0x"), "0x12", "0x123", "0x", "", OTHER + "00"):
+        seen += [
+            node.outcome("eth_getBalance", address, "latest"),
+            node.outcome("eth_getStorageAt", address, "0x0", "latest"),
+            node.outcome("eth_call", {"to": address}, "latest"),
+            node.outcome("eth_call", {"to": OTHER, "accessList": [{"address": address, "storageKeys": []}]}),
+        ]
+    for address in ("0x", "0x12"):
+        seen += [
+            node.outcome("eth_sendTransaction", {"from": FIRST, "to": address}),
+            node.outcome("eth_estimateGas", {"from": FIRST, "to": address}),
+            node.outcome("anvil_setBalance", address, "0x1"),
+        ]
+    objects: tuple[Any, ...] = (
+        {"blockNumber": "0x1"},
+        {"blockHash": hash},
+        {"blockHash": hash, "requireCanonical": True},
+        {"blockHash": _word(7)},
+        {"blockNumber": "0x64"},
+    )
+    for block in ("latest", "earliest", "pending", "safe", "finalized", "0x0", "0x1", "0x0001", "0x64", None, *objects):
+        seen += [
+            node.outcome("eth_getBalance", OTHER, block),
+            node.outcome("eth_getTransactionCount", FIRST, block),
+            node.outcome("eth_getCode", OTHER, block),
+            node.outcome("eth_getStorageAt", OTHER, "0x1", block),
+            node.outcome("eth_call", {"to": OTHER}, block),
+        ]
+    for tag in ("latest", "earliest", "safe", "finalized", "0x1", "0x64"):
+        found = node.ask("eth_getBlockByNumber", tag, False)
+        seen.append(None if found is None else found["number"])
+    return seen
+
+
+@script
+def unusual_calls(node: Node) -> Any:
+    """State and block overrides, simulations and wrong types."""
+    contract = node.mined(node.ask("eth_sendTransaction", {"from": FIRST, "data": "0x60015f5560055ff3"}))
+    at = contract["contractAddress"]
+    slot, value = "0x" + "00" * 32, "0x" + "00" * 31 + "09"
+    code = "0x5f545f5260205ff3"
+    seen: list[Any] = [
+        node.outcome("eth_call", {"to": at}, "latest", {at: {"code": code}}),
+        node.outcome("eth_call", {"to": at}, "latest", {at: {"code": code, "state": {slot: value}}}),
+        node.outcome("eth_call", {"to": at}, "latest", {at: {"code": code, "stateDiff": {slot: value}}}),
+        node.outcome("eth_call", {"to": at}, "latest", {}),
+        node.outcome("eth_call", {"to": at}, "latest", None),
+        node.code("eth_call", {"to": at}, "latest", {at: {"code": code, "state": {}, "stateDiff": {}}}),
+        node.code("eth_call", {"to": at}, "latest", 5),
+        node.code("eth_call", 5),
+        node.code("eth_call"),
+    ]
+    numbers = ("number", "0x64"), ("time", "0x5"), ("gasLimit", "0x100000"), ("coinbase", FIRST), ("random", value)
+    for name, changed in numbers:
+        read = {"number": "43", "time": "42", "gasLimit": "45", "coinbase": "41", "random": "44"}[name]
+        seen.append(node.outcome("eth_call", {"data": f"0x{read}5f5260205ff3"}, "latest", {}, {name: changed}))
+    for calls in (
+        [{"from": FIRST, "to": OTHER, "value": "0x1"}],
+        [{"from": FIRST, "to": at}, {"from": FIRST, "to": OTHER, "value": "0x2"}],
+        [],
+    ):
+        blocks = node.ask("eth_simulateV1", {"blockStateCalls": [{"calls": calls}]}, "latest")
+        seen.append(
+            [[(call["status"], call["gasUsed"], call["returnData"]) for call in one["calls"]] for one in blocks]
+        )
+    return seen
+
+
+@script
+def filters(node: Node) -> Any:
+    """Ranges of logs, the life of filters, and a batch of mixed requests."""
+    log = "0x5f355f525f3560205fa100"
+    init = f"0x{len(log) // 2 - 1:02x}"
+    create = f"0x60{init[2:]}600a5f3960{init[2:]}5ff3{log[2:]}"
+    at = node.mined(node.ask("eth_sendTransaction", {"from": FIRST, "data": create}))["contractAddress"]
+    every, blocks = node.ask("eth_newFilter", {"address": at}), node.ask("eth_newBlockFilter")
+    pending = node.ask("eth_newPendingTransactionFilter")
+    for number in (1, 2, 3):
+        node.mined(node.ask("eth_sendTransaction", {"from": FIRST, "to": at, "data": _word(number), "gas": "0x20000"}))
+
+    def count(*params: Any) -> Any:
+        answer = node.answer("eth_getLogs", *params)
+        return len(answer["result"]) if "result" in answer else answer["error"]["code"]
+
+    seen: list[Any] = [
+        count({"fromBlock": "0x0"}),
+        count({"fromBlock": "0x0", "toBlock": "0x2"}),
+        count({"fromBlock": "earliest", "toBlock": "latest", "address": [at, OTHER]}),
+        count({"fromBlock": "0x0", "address": []}),
+        count({"fromBlock": "0x0", "topics": [_word(2)]}),
+        count({"fromBlock": "0x0", "topics": [[_word(1), _word(2)]]}),
+        count({"fromBlock": "0x0", "topics": [None]}),
+        count({"blockHash": node.block()["hash"]}),
+        count({"blockHash": _word(9)}),
+        count({"blockHash": node.block()["hash"], "fromBlock": "0x0"}),
+        count({"fromBlock": "pending"}),
+        count(),
+        count(5),
+        len(node.ask("eth_getFilterChanges", every)),
+        len(node.ask("eth_getFilterChanges", every)),
+        len(node.ask("eth_getFilterLogs", every)),
+        len(node.ask("eth_getFilterChanges", blocks)),
+        len(node.ask("eth_getFilterChanges", pending)),
+        node.ask("eth_uninstallFilter", every),
+        node.ask("eth_uninstallFilter", every),
+    ]
+    batch = [("eth_chainId", []), ("eth_noSuch", []), ("eth_getBalance", [OTHER, "latest"]), ("eth_call", [5])]
+    for answer in node.batch(batch):
+        seen.append((answer["id"], answer.get("result"), answer.get("error", {}).get("code")))
+    return seen

@@ -208,6 +208,11 @@ def method_table(
         from ophion.rpc.services.fork_requests import forkable
 
         table = forkable(table, context)
+        if context.dev.identity.preset == "anvil":
+            # lazy import: other nodes do not refuse what Anvil refuses
+            from ophion.rpc.services.anvil_refusals import refusing
+
+            table = refusing(table, context)
     return table if measured is None else measured.measured(table)
 
 

@@ -201,11 +201,16 @@ def decode_block_overrides(value: object) -> EnvOverrides:
         number=_optional(value, "number", _u64),
         timestamp=_optional(value, "time", _u64),
         gas_limit=_optional(value, "gasLimit", _u64),
-        beneficiary=_optional(value, "feeRecipient", decode_address),
-        mix_hash=_optional(value, "prevRandao", decode_slot),
-        base_fee=_optional(value, "baseFeePerGas", _u64),
+        beneficiary=_renamed(value, "feeRecipient", "coinbase", decode_address),
+        mix_hash=_renamed(value, "prevRandao", "random", decode_slot),
+        base_fee=_renamed(value, "baseFeePerGas", "baseFee", _u64),
         blob_base_fee=_optional(value, "blobBaseFee", _u64),
     )
+
+
+def _renamed(value: Mapping[str, Any], name: str, older: str, decode: Callable[[Any], Any]) -> Any:
+    """Decode a member that clients send under its name in the specification, or under the older name of geth."""
+    return _optional(value, older if value.get(name) is None else name, decode)
 
 
 def _optional(value: Mapping[str, Any], name: str, decode: Callable[[Any], Any]) -> Any:

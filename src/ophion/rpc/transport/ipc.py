@@ -228,7 +228,7 @@ class IpcService:
                     raise
                 self.path.unlink()
                 listening.bind(str(self.path))
-            self.path.chmod(_OWNER_ONLY)  # nobody can connect before the service listens
+            self.path.chmod(_OWNER_ONLY)  # no client can connect before the service listens
         except OSError as error:
             listening.close()
             raise IpcError(self.path, error.strerror or str(error)) from error

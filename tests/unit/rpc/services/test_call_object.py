@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ophion.chain.block_environment import EnvOverrides
 from ophion.errors import RpcError
+from ophion.primitives.hexcodec import data
 from ophion.rpc.services.call_object import Call, decode_block_overrides, decode_call, decode_state_overrides
 
 ADDRESS = "0x" + "11" * 20
@@ -130,3 +131,13 @@ def test_no_call_object_makes_the_decoder_fail_otherwise(value: dict[str, Any]) 
         decode_call(value).request(50_000)
     except RpcError as error:
         assert error.code == -32602
+
+
+def test_block_overrides_have_the_older_names_of_geth_as_well() -> None:
+    word = "0x" + "09".zfill(64)
+    older = decode_block_overrides({"coinbase": ADDRESS, "random": word, "baseFee": "0x7"})
+    named = decode_block_overrides({"feeRecipient": ADDRESS, "prevRandao": word, "baseFeePerGas": "0x7"})
+    for found in (older, named):
+        assert (data(found.beneficiary or b""), data(found.mix_hash or b""), found.base_fee) == (ADDRESS, word, 7)
+    both = decode_block_overrides({"baseFee": "0x7", "baseFeePerGas": "0x8"})
+    assert both.base_fee == 8

@@ -1,0 +1,106 @@
+"""Requests that a node with the preset of Anvil refuses as Anvil does."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ophion.errors import RpcError
+from ophion.rpc.schema.method_table import BoundMethod, MethodTable
+from ophion.rpc.services.anvil_refusals import refusing
+from ophion.rpc.services.context import RpcContext
+
+ADDRESS = "0x" + "11" * 20
+CONTEXT = cast(RpcContext, SimpleNamespace(queries=SimpleNamespace(head_number=6)))
+
+
+def asked(name: str, params: list[Any], result: Any = "0x0") -> Any:
+    """Ask a method that returns `result`, in both ways in which a dispatcher calls methods."""
+    bound = BoundMethod(
+        invoke=lambda values, caller: result,
+        encode=lambda value: b"",
+        may_wait=False,
+        name=name,
+        decode=list,
+        call=lambda values, caller: result,
+    )
+    table = refusing(MethodTable.of({name: bound}), CONTEXT)
+    whole = table[name].invoke(params, None)
+    assert table[name].decode is not None
+    table[name].call(table[name].decode(params), None)
+    return whole
+
+
+@pytest.mark.parametrize("address", ["0x", "", "0x1234", ADDRESS + "00"])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("eth_getBalance", ["@", "latest"]),
+        ("anvil_setBalance", ["@", "0x1"]),
+        ("hardhat_impersonateAccount", ["@"]),
+        ("eth_sendTransaction", [{"from": ADDRESS, "to": "@"}]),
+        ("eth_call", [{"from": "@", "to": ADDRESS}, "latest"]),
+        ("eth_estimateGas", [{"to": ADDRESS, "accessList": [{"address": "@", "storageKeys": []}]}]),
+        ("eth_getLogs", [{"address": "@"}]),
+        ("eth_newFilter", [{"address": [ADDRESS, "@"]}]),
+    ],
+)
+def test_an_address_of_another_length_is_refused(name: str, params: list[Any], address: str) -> None:
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: filled(member) for key, member in value.items()}
+        if isinstance(value, list):
+            return [filled(member) for member in value]
+        return address if value == "@" else value
+
+    with pytest.raises(RpcError, match="invalid string length") as caught:
+        asked(name, filled(params))
+    assert caught.value.code == -32602
+
+
+def test_half_a_byte_is_named() -> None:
+    with pytest.raises(RpcError, match="odd number of digits"):
+        asked("eth_getCode", ["0x123", "latest"])
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("eth_getBalance", [ADDRESS, "latest"]),
+        ("eth_getBalance", [ADDRESS[2:], "latest"]),
+        ("eth_getBalance", []),
+        ("eth_call", [{"to": None}, "latest"]),
+        ("eth_call", [5]),
+        ("eth_getLogs", [{}]),
+        ("eth_chainId", ["0x12"]),
+    ],
+)
+def test_other_requests_are_taken(name: str, params: list[Any]) -> None:
+    assert asked(name, params) == "0x0"
+
+
+@pytest.mark.parametrize("block", ["0x64", 100, {"blockNumber": "0x64"}])
+def test_the_state_of_a_block_above_the_head_is_an_error(block: Any) -> None:
+    with pytest.raises(RpcError, match="BlockOutOfRangeError: block height is 6 but requested was 100") as caught:
+        asked("eth_getBalance", [ADDRESS, block], result=None)
+    assert caught.value.code == -32602
+
+
+@pytest.mark.parametrize("block", [{"blockHash": "0x" + "11" * 32}, b"\x11" * 32, "0x5", "latest"])
+def test_the_state_of_another_unknown_block_is_an_error(block: Any) -> None:
+    async def later() -> None:
+        return None
+
+    async def scenario() -> None:
+        await asked_later("eth_call", [{"to": ADDRESS}, block])
+
+    async def asked_later(name: str, params: list[Any]) -> None:
+        bound = BoundMethod(lambda values, caller: later(), lambda value: b"", True, name)
+        await refusing(MethodTable.of({name: bound}), CONTEXT)[name].invoke(params, None)
+
+    with pytest.raises(RpcError, match="Resource not found") as caught:
+        asyncio.run(scenario())
+    assert caught.value.code == -32001
