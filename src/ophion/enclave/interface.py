@@ -103,7 +103,10 @@ class Enclave(Protocol):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The enclave's own public keys. The first key is the default."""
+        """The enclave's own public keys. The first key is the default.
+
+        Empty if only a remote enclave knows them. Then each request names a key, and the enclave refuses unknown ones.
+        """
 
     async def send(
         self,

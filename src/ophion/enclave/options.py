@@ -52,7 +52,8 @@ class EnclaveConfig(Options):
         "--privacy-public-key-file",
         default=None,
         needs=_SWITCH,
-        help="Public key of this node in the enclave. Required with --privacy-url; otherwise one of the embedded keys.",
+        help="Public key of this node in the enclave. Required with --privacy-url, unless tokens name the keys "
+        "(--privacy-multi-tenancy-enabled); otherwise one of the embedded keys.",
     )
     key_files: tuple[Path, ...] = option(
         "--privacy-enclave-key-file",

@@ -205,7 +205,13 @@ class NodeConfig(Options):
         if self.privacy.enabled and self.peers.sync_mode is SyncMode.SNAP:
             yield "--privacy-enabled needs every state: --sync-mode=SNAP fetches only a recent one. Use FULL."
         if self.privacy.enabled and self.enclave.url is not None and self.enclave.public_key_file is None:
-            yield "Please specify Enclave public key file path to enable privacy"
+            if not self.privacy.multi_tenancy:
+                yield "Please specify Enclave public key file path to enable privacy"
+            elif self.privacy.flexible:
+                yield (
+                    "--privacy-flexible-groups-enabled needs to know the key of this node in the enclave: give it with"
+                    " --privacy-public-key-file."
+                )
         if self.privacy.enabled and self.miner.min_gas_price and self.privacy.marker_key_file is None:
             yield (
                 "--privacy-enabled: markers signed by random keys cannot pay for gas. Give --min-gas-price=0, or a key"

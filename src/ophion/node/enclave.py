@@ -38,15 +38,14 @@ def _outside(chosen: EnclaveConfig, url: str) -> Enclave:
     from ophion.enclave.remote.client import RemoteEnclave
     from ophion.enclave.remote.http import HttpClient
 
-    if chosen.public_key_file is None:
-        raise ConfigError("Please specify Enclave public key file path to enable privacy")
     tls = pin = None
     if chosen.tls_enabled:
         settings = TlsSettings("--privacy-tls-keystore-file", chosen.tls_keystore_file, chosen.tls_password_file)
         tls = client_context(settings, is_pinned=chosen.tls_known_enclave_file is not None)
         if chosen.tls_known_enclave_file is not None:
             pin = known_fingerprint(chosen.tls_known_enclave_file, url)
-    return RemoteEnclave(HttpClient(url, tls, pin), read_public(chosen.public_key_file))
+    key = None if chosen.public_key_file is None else read_public(chosen.public_key_file)
+    return RemoteEnclave(HttpClient(url, tls, pin), key)
 
 
 def known_fingerprint(file: Path, url: str) -> bytes:

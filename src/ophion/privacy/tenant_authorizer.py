@@ -40,7 +40,8 @@ class TenantAuthorizer:
     def key(self) -> bytes | None:
         """Return the enclave key of the tenant that sent the request, or None without multi-tenancy.
 
-        Raises `PrivacyRefused` when the token contains no key of this node.
+        Raises `PrivacyRefused` when the token contains no key of this node. If only a remote enclave knows the keys,
+        the issuer of the tokens decides which keys are used, as in Besu.
         """
         if not self.is_shared:
             return None
@@ -48,7 +49,8 @@ class TenantAuthorizer:
             key = read_key(TENANT.get())
         except ValueError:
             key = b""
-        if key not in self._enclave.keys:
+        is_own = key in self._enclave.keys if self._enclave.keys else bool(key)
+        if not is_own:
             raise PrivacyRefused(NO_KEY)
         return key
 

@@ -170,6 +170,25 @@ def test_options_that_do_not_go_together_are_refused(tokens: list[str], problem:
     assert problems(*tokens) == [problem]
 
 
+@pytest.mark.parametrize("is_flexible", [False, True])
+def test_tenants_of_a_remote_enclave_need_no_key_file_except_for_flexible_groups(
+    is_flexible: bool, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s" * 40)
+    found = problems(
+        *("--privacy-enabled", "--min-gas-price=0", "--privacy-url=http://localhost:8888"),
+        *("--privacy-multi-tenancy-enabled", *(["--privacy-flexible-groups-enabled"] if is_flexible else [])),
+        *("--rpc-http-enabled", "--rpc-http-authentication-enabled", "--rpc-http-authentication-jwt-algorithm=HS256"),
+        f"--rpc-http-authentication-jwt-public-key-file={secret}",
+    )
+    problem = (
+        "--privacy-flexible-groups-enabled needs to know the key of this node in the enclave: give it with"
+        " --privacy-public-key-file."
+    )
+    assert found == ([problem] if is_flexible else [])
+
+
 @pytest.mark.parametrize("pruning", ["--state-history=128", "--pruning-enabled"])
 def test_private_states_cannot_be_dropped(pruning: str) -> None:
     found = problems("--privacy-enabled", "--privacy-public-key-file=k", pruning)

@@ -37,8 +37,9 @@ class RemoteEnclave:
     name = "remote enclave"
     reports_late_payloads = False
 
-    def __init__(self, client: HttpClient, key: bytes) -> None:
-        self.keys: tuple[bytes, ...] = (key,)
+    def __init__(self, client: HttpClient, key: bytes | None) -> None:
+        """Create the client. `key` is the key of this node in the enclave, or None if every request names its own."""
+        self.keys: tuple[bytes, ...] = () if key is None else (key,)
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.is_up: bool | None = None
         """Whether the remote enclave answered the last request; None before the first request."""
@@ -151,8 +152,9 @@ class RemoteEnclave:
             known = None if members is None else {member["key"] for member in members}
         except (EnclaveUnreachable, ValueError, KeyError, TypeError):
             return  # nothing to compare: the enclave is offline, or does not list its keys
-        if known is not None and base64_text(self.keys[0]) not in known:
-            log.warning("enclave does not hold the key of this node key=%s", base64_text(self.keys[0]))
+        missing = [] if known is None else [text for text in map(base64_text, self.keys) if text not in known]
+        if missing:
+            log.warning("enclave does not hold the key of this node key=%s", missing[0])
 
     async def _received(self, key: bytes) -> OpenedPayload | None:
         """Return a payload, or None if this node is no participant.
@@ -165,7 +167,9 @@ class RemoteEnclave:
             raise EnclaveUnreachable(error.message) from None
 
     async def _opened(self, key: bytes) -> OpenedPayload | None:
-        form = {"key": base64_text(key), "to": base64_text(self.keys[0])}
+        form = {"key": base64_text(key)}
+        if self.keys:  # otherwise the enclave tries all its keys
+            form["to"] = base64_text(self.keys[0])
         async with self._reads:
             answer = await self._exchange("/receive", form, _ORION)
         if answer.status == _MISSING:

@@ -65,6 +65,21 @@ def test_both_enclaves_look_alike(tmp_path: Path) -> None:
     told(member, story)
 
 
+def test_without_a_key_the_enclave_tries_all_its_keys(tmp_path: Path) -> None:
+    member = EnclaveMember(tmp_path, 1, keys=2)
+    a, b = member.enclave.keys
+
+    async def story(outer: RemoteEnclave) -> None:
+        for_tenants = RemoteEnclave(outer._client, None)
+        keys = [await for_tenants.send(PAYLOAD, one, [one]) for one in (a, b)]
+        opened = await for_tenants.receive_many(keys)
+        assert [one.sender for one in opened if one is not None] == [a, b]
+        await for_tenants._look()
+        assert for_tenants.status()["keys"] == []
+
+    told(member, story)
+
+
 def test_the_inner_text_is_what_other_members_expect(tmp_path: Path) -> None:
     """On the wire, a payload is base64 of base64. The enclave stores the inner base64 text."""
     member = EnclaveMember(tmp_path, 1)
