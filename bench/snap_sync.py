@@ -2,9 +2,12 @@
 
 CHAIN is a folder with genesis.json and blocks.rlp. Without it, a QBFT chain of four validators is made, whose blocks
 create accounts, contracts with a storage of their own, and slots of one large storage. Full: a new node fetches and
-executes every block from a peer. Snap: a new node fetches blocks, receipts and a state from the same peer. Both times
-are from the start of the process to the head. Both nodes must have the same head, and so the same state root, and pass
-`storage check`. With --kills, a third node is killed on the way that many times, and must pass the same checks.
+executes every block from a peer. Snap: a new node fetches headers and a state from the same peer. Both times are from
+the start of the process until RPC answers with the state of the head. Both nodes must have the same head, and so the
+same state root, and pass `storage check`. Then the snap node is started again, until it has all bodies and receipts.
+With --kills, a third node is killed on the way that many times, and must pass the same checks.
+
+SERVER is a data path with the chain, from an earlier run: --server=SERVER keeps it, or uses it if it exists.
 """
 
 from __future__ import annotations
@@ -19,18 +22,20 @@ import tempfile
 import time
 from pathlib import Path
 
-from checkpoint_sync import Measured, ophion, time_to_head
+from checkpoint_sync import Measured, ophion, processor_s, time_to_head
 
 from ophion.testing.busy_chain import make_chain
 from ophion.testing.node_process import COMMAND, NodeProcess, environment
 
 _PEERS = ("--p2p-port=0", "--discovery-enabled=false")
+_STEPS = ("downloading headers peer", "downloading state number", "receipts of the last blocks", "state complete")
 
 
-def compare(chain: Path, work: Path, kills: int) -> None:
+def compare(chain: Path, work: Path, kills: int, served: Path) -> None:
     genesis = f"--genesis-file={chain / 'genesis.json'}"
-    ophion("blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={work / 'server'}")
-    with NodeProcess(work / "server", genesis, *_PEERS) as server:
+    if not served.exists():
+        ophion("blocks", "import", f"--from={chain / 'blocks.rlp'}", genesis, f"--data-path={served}")
+    with NodeProcess(served, genesis, *_PEERS) as server:
         height = server.height
         (work / "static.json").write_text(json.dumps([server.rpc("net_enode")]))
         static = f"--static-nodes-file={work / 'static.json'}"
@@ -43,12 +48,29 @@ def compare(chain: Path, work: Path, kills: int) -> None:
             print(f"{name:<10} {one.seconds:7.1f} s to the head, {one.processor_s:7.1f} s of processor time")
         print(f"ratio      {full.seconds / snap.seconds:7.1f}   {full.processor_s / snap.processor_s:23.1f}")
         for line in snap.output.splitlines():
-            if "downloading blocks peer" in line or "downloading state number" in line or "state complete" in line:
+            if any(step in line for step in _STEPS):
                 print(line)
+        seconds, used = _history(work / "snap", genesis, static)
+        print(f"history    {seconds:7.1f} s after a restart, {used:7.1f} s of processor time")
         if kills:
-            killed = _killed(work / "killed", height, kills, snap.seconds, genesis, static)
+            killed = _killed(work / "killed", height, kills, snap.seconds + seconds / 2, genesis, static)
             if killed.head != full.head:
                 sys.exit(f"the heads differ: {full.head} and {killed.head}")
+            _history(work / "killed", genesis, static)
+
+
+def _history(data: Path, *options: str) -> tuple[float, float]:
+    """Start a node, wait until all blocks have bodies and receipts, and check its database. Returns the seconds and the
+    processor time.
+    """
+    began, used = time.monotonic(), processor_s()
+    with NodeProcess(data, *options, *_PEERS) as node:
+        while node.rpc("eth_capabilities")["receipts"]["oldestBlock"] != "0x0":
+            time.sleep(0.1)
+        seconds = time.monotonic() - began
+    used = processor_s() - used
+    ophion("storage", "check", f"--data-path={data}")
+    return seconds, used
 
 
 def _killed(data: Path, height: int, kills: int, seconds: float, *options: str) -> Measured:
@@ -75,13 +97,14 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=100_000)
     parser.add_argument("--contracts", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--server", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         chain = options.chain
         if chain is None:
             sizes = (options.blocks, options.accounts, options.slots, options.contracts)
             chain = make_chain(Path(work) / "chain", "qbft", *sizes)
-        compare(chain, Path(work), options.kills)
+        compare(chain, Path(work), options.kills, options.server or Path(work) / "server")
 
 
 if __name__ == "__main__":

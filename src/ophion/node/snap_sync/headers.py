@@ -27,7 +27,7 @@ from ophion.errors import InvalidBlock, InvalidHeader, OphionError, SnapSyncErro
 from ophion.native.exceptions import translated
 from ophion.native.store import BlockHistory
 from ophion.primitives.header import HashedHeader, Header
-from ophion.primitives.types import Hash32
+from ophion.primitives.types import Address, Hash32
 
 HASH_OPTION = "--sync-checkpoint-hash"
 LAST_HEADER_KEY: Final = "snap header"
@@ -65,6 +65,8 @@ class ReceivedHeaders:
         self._chain = chain
         self._known_hash = known_hash
         self._batch: dict[Hash32, tuple[HashedHeader, int]] = {}
+        self._members: tuple[Address, ...] | None = None
+        """Validators after the header that was verified last; None at the start of a batch."""
         with translated():
             self._history = BlockHistory(chain.store)
         # the stored head stays the genesis block, because no later block has a state yet
@@ -122,6 +124,7 @@ class ReceivedHeaders:
     def verify(self, headers: Sequence[HashedHeader], now: int) -> None:
         """Verify consecutive headers, and write nothing. Raises `InvalidBlock`. Runs in a worker thread."""
         self._batch = {}
+        self._members = None
         for header in headers:
             try:
                 self._verify(header, header is headers[-1], now)
@@ -142,12 +145,13 @@ class ReceivedHeaders:
         if self._known_hash is not None:
             if self._known_hash(header.number) != header.hash:
                 raise InvalidHeader("hash", header.hash, "the ancestor of the trusted block")
-        elif (
-            is_last
-            or not is_final_at(engine, header.number)
-            or engine.members(header, self) != engine.members(parent, self)
-        ):
+        elif not is_final_at(engine, header.number):
             engine.verify(header, parent, self, now)
+        else:
+            before = self._members or engine.members(parent, self)
+            self._members = engine.members(header, self)
+            if is_last or self._members != before:
+                engine.verify(header, parent, self, now)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
         """Recover the signatures that `verify` needs for these headers, on all cores. The call is optional."""

@@ -36,6 +36,7 @@ from ophion.peers.eth.requests import RequestFailed
 from ophion.peers.snap.peer import SnapPeer, SnapPeers
 from ophion.peers.sync.block_history import HistoryDownload
 from ophion.peers.sync.common_ancestor import common_ancestor
+from ophion.peers.sync.download import RECENT_BLOCKS
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Hash32
 from ophion.runtime.clock import Clock
@@ -54,10 +55,6 @@ PEERS_TIMEOUT_S: Final = 30.0
 LONG_CHAIN_S: Final = 5.0
 """Seconds to wait for a peer with a long chain, after the first peer has connected. After this time, the node starts as
 a full node, unless it has fetched headers already.
-"""
-RECENT_BLOCKS: Final = 128
-"""Number of last blocks whose bodies and receipts are fetched before the start of the node. They serve the fee oracle
-and the transaction index.
 """
 RETRY_S: Final = 2.0
 _LOOK_S: Final = 0.1
@@ -249,8 +246,8 @@ class SnapSynchroniser:
     # --- the last bodies ------------------------------------------------------------------------
 
     async def _finish(self, pivot: HashedHeader) -> None:
-        """Fetch bodies and receipts of the last blocks. Then record the downloaded state as the state of the pivot, and
-        make the pivot the head of the chain.
+        """Fetch bodies and receipts of the last blocks, for peers and for the fee oracle. Then record the downloaded
+        state as the state of the pivot, and make the pivot the head of the chain.
         """
         log.info("downloading bodies and receipts of the last blocks number=%d", pivot.number)
         with translated():

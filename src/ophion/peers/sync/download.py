@@ -33,6 +33,8 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 """Limit of body bytes between download and import. Includes bodies that are requested."""
 SKELETON_FROM: Final = 2000
 """Number of missing blocks from which the target sends a skeleton of headers and all peers fill the gaps."""
+RECENT_BLOCKS: Final = 128
+"""Number of last blocks whose bodies every peer must have. Snap synchronisation fetches them before the start."""
 _PER_PEER: Final = 2
 """Limit of concurrent header requests per peer, and of concurrent body requests per peer."""
 _BATCH_BLOCKS: Final = 256
@@ -312,10 +314,11 @@ class Download:
             self._failures = 0
             if len(bodies) < len(slots) and sum(found.size for found in bodies) < _MIN_FULL_BYTES:
                 self._helper_speed.mark_slow(peer, self._now())
-        elif peer is self._target:
+        elif peer is self._target and slots[0].header.number > peer.height - RECENT_BLOCKS:
             peer.useless("it does not have the bodies it must have")
             self._failed(peer)
         else:
+            # an honest target lacks the bodies of old blocks for some time after its snap synchronisation
             self._without_bodies.add(peer)
 
     # --- import ---------------------------------------------------------------------------------

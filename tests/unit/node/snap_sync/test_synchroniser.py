@@ -22,13 +22,13 @@ from ophion.node.snap_sync.synchroniser import (
     DISTANCE,
     FINAL_DISTANCE,
     LONG_CHAIN_S,
-    RECENT_BLOCKS,
     SnapSynchroniser,
 )
 from ophion.node.snap_sync.trusted_hashes import TrustedHashes
 from ophion.peers.disconnect_reasons import DisconnectReason
 from ophion.peers.eth.messages import Code
 from ophion.peers.eth.peer import EthPeer
+from ophion.peers.sync.download import RECENT_BLOCKS
 from ophion.primitives.header import HashedHeader
 from ophion.runtime.clock import ManualClock
 from ophion.runtime.thread_pools import InlineLanes

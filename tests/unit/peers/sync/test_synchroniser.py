@@ -402,6 +402,24 @@ def test_a_target_without_bodies_is_disconnected(tmp_path: Path) -> None:
     run_nodes(tmp_path, 2, scenario)
 
 
+def test_a_target_without_old_bodies_is_not_blamed(tmp_path: Path) -> None:
+    """A peer that has started by snap synchronisation lacks old bodies for some time. Another peer has them."""
+
+    async def scenario(one: EthNode, two: EthNode, learner: EthNode) -> None:
+        await grown(one, 300)
+        await copied(one, two)
+        here, there = connect(one.eth, learner.eth)
+        here.intercept = lying(lambda items: [], Code.BLOCK_BODIES)
+        await asyncio.sleep(120)
+        assert reason(there) is None
+        assert learner.height == 0
+        connect(two.eth, learner.eth, (KEYS[2], KEYS[3]))
+        await asyncio.sleep(60)
+        assert learner.height == 300
+
+    run_nodes(tmp_path, 3, scenario)
+
+
 def test_blocks_without_a_quorum_of_seals_disconnect_the_target(tmp_path: Path) -> None:
     async def scenario(one: EthNode, learner: EthNode) -> None:
         good = [raw for _, raw in sealed_blocks("ibft2", 4, 50)]
