@@ -357,6 +357,7 @@ def wrong_use(node: Node) -> Any:
         node.error("evm_revert"),
         node.ask("evm_revert", "0xffff"),
         node.error("anvil_setMinGasPrice", "0x1"),
+        node.ask("anvil_setRpcUrl", "http://127.0.0.1:1"),
         node.ask("anvil_dropTransaction", _word(1)),
         node.error("anvil_noSuchMethod"),
     ]

@@ -7,7 +7,6 @@ from typing import Any
 from ophion.dev.cheat_codes import DevNode
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
-from ophion.rpc.errors import SERVER_ERROR_CODE
 from ophion.rpc.schema.wire_types import TextParam
 from ophion.rpc.services.cheat_code_params import FlagParam, Json, Nothing, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
@@ -90,8 +89,7 @@ def enable_traces(ctx: RpcContext) -> Nothing:
 
 @cheat_code("anvil_setRpcUrl")
 def set_rpc_url(ctx: RpcContext, url: TextParam) -> Nothing:
-    """Sets the node from which this node fetches the forked chain."""
+    """Sets the node from which this node fetches the forked chain. Has no effect on a node that does not fork."""
     dev = dev_of(ctx)
-    if dev.fork is None:
-        raise RpcError(SERVER_ERROR_CODE, "anvil_setRpcUrl: this node does not fork another chain")
-    dev.fork.use_source(url)
+    if dev.fork is not None:
+        dev.fork.use_source(url)
