@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -43,6 +44,7 @@ class DatabaseReader:
         self._genesis = genesis
         self._is_default = is_default
         self._chain: ExecutableChain | None = None
+        self._opening = threading.Lock()
         self._stop = ReplayStop()
         with translated():
             record = self._store.meta(RULES_KEY)
@@ -153,13 +155,14 @@ class DatabaseReader:
 
     def chain(self, dataset: str) -> ExecutableChain:
         """Return the chain with its rules. Executing blocks and recovering seals need these rules."""
-        if self._chain is None:
-            from ophion.data.executable_chain import ExecutableChain
+        with self._opening:
+            if self._chain is None:
+                from ophion.data.executable_chain import ExecutableChain
 
-            if self._genesis is None:
-                raise CommandError(f"The dataset {dataset} needs the genesis file of the network.")
-            self._chain = ExecutableChain(self._store, self._genesis(), dataset, self._is_default)
-        return self._chain
+                if self._genesis is None:
+                    raise CommandError(f"The dataset {dataset} needs the genesis file of the network.")
+                self._chain = ExecutableChain(self._store, self._genesis(), dataset, self._is_default)
+            return self._chain
 
     def stop(self) -> None:
         """Stop the execution of blocks for datasets in other threads."""

@@ -20,6 +20,10 @@ pub struct Dictionary<K> {
 pub trait Key: Copy + Eq + Hash {
     /// Return a number that differs for most different values.
     fn quick_hash(&self) -> u64;
+
+    fn is_same(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 impl Key for u64 {
@@ -43,6 +47,13 @@ impl Key for &[u8] {
             Some(end) => u64::from_le_bytes(*end),
             None => self.iter().fold(self.len() as u64, |hash, byte| hash << 8 | u64::from(*byte)),
         }
+    }
+
+    /// Compare without a look at the bytes of empty strings. A column of only empty strings has no memory, and a
+    /// comparison of no bytes at an invalid address takes more than 100 ns on some processors.
+    #[inline]
+    fn is_same(&self, other: &Self) -> bool {
+        self.len() == other.len() && (self.is_empty() || self == other)
     }
 }
 
@@ -71,7 +82,7 @@ impl<K: Key> Dictionary<K> {
         for value in values {
             let slot = recent.slot(&value);
             if let Some((known, position)) = slot
-                && *known == value
+                && known.is_same(&value)
             {
                 found.positions.push(*position);
                 continue;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use alloy_primitives::map::{AddressMap, B256Map, HashMap};
+use alloy_primitives::map::{self, AddressMap, B256Map, HashMap};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::{Error, Result};
@@ -168,33 +168,36 @@ impl ExecDb {
     }
 
     fn entry(&mut self, address: &Address) -> Result<&mut Entry> {
-        if !self.entries.contains_key(address) {
-            let hash = keccak256(address);
-            let account = self.view.account(address, &hash)?;
-            self.storage_only_account |= account.is_some_and(|account| {
-                account.storage_root != EMPTY_ROOT && account.nonce == 0 && account.code_hash == KECCAK256_EMPTY
-            });
-            let mut entry = Entry {
-                hash,
-                info: account.as_ref().map(info_of),
-                existed: account.is_some(),
-                storage_root: account.map_or(EMPTY_ROOT, |account| account.storage_root),
-                dirty: false,
-                stale: false,
-                wiped: false,
-                storage: HashMap::default(),
-            };
-            if let Some(change) = self.unread.take(address) {
-                entry.add(&change)?;
-            }
-            self.entries.insert(*address, entry);
-            self.reads += 1;
-            if *address == console_log::CONSOLE {
-                console_log::note_read();
-                self.read_console = true;
+        let ExecDb { view, entries, unread, storage_only_account, reads, read_console, .. } = self;
+        match entries.entry(*address) {
+            map::Entry::Occupied(known) => Ok(known.into_mut()),
+            map::Entry::Vacant(free) => {
+                let hash = keccak256(address);
+                let account = view.account(address, &hash)?;
+                *storage_only_account |= account.is_some_and(|account| {
+                    account.storage_root != EMPTY_ROOT && account.nonce == 0 && account.code_hash == KECCAK256_EMPTY
+                });
+                let mut entry = Entry {
+                    hash,
+                    info: account.as_ref().map(info_of),
+                    existed: account.is_some(),
+                    storage_root: account.map_or(EMPTY_ROOT, |account| account.storage_root),
+                    dirty: false,
+                    stale: false,
+                    wiped: false,
+                    storage: HashMap::default(),
+                };
+                if let Some(change) = unread.take(address) {
+                    entry.add(&change)?;
+                }
+                *reads += 1;
+                if *address == console_log::CONSOLE {
+                    console_log::note_read();
+                    *read_console = true;
+                }
+                Ok(free.insert(entry))
             }
         }
-        Ok(self.entries.get_mut(address).expect("inserted above"))
     }
 
     pub fn info(&mut self, address: &Address) -> Result<Option<AccountInfo>> {

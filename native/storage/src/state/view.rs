@@ -189,12 +189,14 @@ impl Source for Stored<'_> {
         let (Some(snapshot), None, true) = (&self.0.snapshot, &self.0.public, depth < MAX_CACHED_DEPTH) else {
             return self.load(id, read);
         };
-        if let Some(whole) = snapshot.inner.node_cache.get(id) {
-            return read(&whole);
+        let mut read = Some(read);
+        let mut once = |whole: &[u8]| read.take().expect("a node is read once")(whole);
+        if let Some(found) = snapshot.inner.node_cache.read(id, &mut once) {
+            return found;
         }
         snapshot.nodes().load(id, |whole| {
             snapshot.inner.node_cache.keep(id, whole);
-            read(whole)
+            once(whole)
         })
     }
 }

@@ -4,7 +4,7 @@
 //! reorganisations and for older states. Without the cache, a read at random keys looks up each level of the trie in
 //! LMDB.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use alloy_primitives::map::HashMap;
 
@@ -17,7 +17,7 @@ const SHARDS: usize = 16;
 
 #[derive(Default)]
 struct Shard {
-    nodes: HashMap<u64, Arc<[u8]>>,
+    nodes: HashMap<u64, Box<[u8]>>,
     bytes: usize,
 }
 
@@ -32,8 +32,10 @@ impl NodeCache {
         &self.shards[id as usize % SHARDS]
     }
 
-    pub fn get(&self, id: u64) -> Option<Arc<[u8]>> {
-        self.shard(id).read().unwrap_or_else(PoisonError::into_inner).nodes.get(&id).cloned()
+    /// Call `read` with a cached node; None if the node is not cached. `read` must not use this cache. Copying the node,
+    /// or a counted reference to it, would take longer than most reads.
+    pub fn read<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        self.shard(id).read().unwrap_or_else(PoisonError::into_inner).nodes.get(&id).map(|whole| read(whole))
     }
 
     pub fn keep(&self, id: u64, whole: &[u8]) {
@@ -64,7 +66,7 @@ mod tests {
         for id in 0..100_000 {
             cache.keep(id, &node(id));
             cache.keep(id, &node(id));
-            assert_eq!(cache.get(id).as_deref(), Some(&node(id)[..]));
+            assert_eq!(cache.read(id, |whole| *whole == node(id)[..]), Some(true));
         }
         let bytes: usize = cache.shards.iter().map(|shard| shard.read().unwrap().bytes).sum();
         assert!((MAX_CACHED_BYTES / 8..=MAX_CACHED_BYTES).contains(&bytes), "{bytes} bytes");
@@ -72,6 +74,6 @@ mod tests {
             assert_eq!(*whole, node(id)[..]);
         }
         cache.clear();
-        assert_eq!(cache.get(99_999), None);
+        assert_eq!(cache.read(99_999, <[u8]>::len), None);
     }
 }

@@ -1,7 +1,5 @@
 //! stateDiff: state changes of a transaction by account.
 
-use std::collections::BTreeMap;
-
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use ophion_execution::evm::database::ExecDb;
 use ophion_primitives::errors::Result;
@@ -30,10 +28,12 @@ impl<'a> AccountDiff<'a> {
     }
 
     /// Return the changed slots in ascending order, with the values before and after; empty for a deleted account.
-    pub fn slots(&self) -> BTreeMap<U256, (U256, U256)> {
+    pub fn slots(&self) -> Vec<(U256, (U256, U256))> {
         let all = self.account.filter(|_| self.after.is_some()).into_iter().flat_map(|account| &account.storage);
         let slots = all.filter(|(_, slot)| slot.is_changed());
-        slots.map(|(key, slot)| (*key, (slot.original_value, slot.present_value))).collect()
+        let mut found: Vec<_> = slots.map(|(key, slot)| (*key, (slot.original_value, slot.present_value))).collect();
+        found.sort_unstable_by_key(|(key, _)| *key);
+        found
     }
 }
 
@@ -43,7 +43,8 @@ pub fn visit_diff(
     changes: &EvmState,
     mut see: impl FnMut(&mut ExecDb, &AccountDiff<'_>) -> Result<()>,
 ) -> Result<()> {
-    let accounts: BTreeMap<&Address, &Account> = changes.iter().filter(|(_, account)| account.is_touched()).collect();
+    let mut accounts: Vec<(&Address, &Account)> = changes.iter().filter(|(_, one)| one.is_touched()).collect();
+    accounts.sort_unstable_by_key(|(address, _)| *address);
     for (address, account) in accounts {
         let before = db.info(address)?;
         let is_gone = account.is_selfdestructed() || (account.info.is_empty() && !account.is_created());
