@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ophion.testing.node_process import NodeProcess
-from tests.clients.dev_scripts import FIRST, OTHER, Node
+from tests.clients.dev_scripts import FIRST, OTHER, SECOND, Node
 from tests.integration.test_dev_node import QUIET, dev, refusal
 
 COUNTER = "0x602a60005560128060106000396000f36000546001018060005560005260206000f3"
@@ -193,3 +193,37 @@ def test_a_reset_to_a_closed_port_is_one_error_after_few_attempts(tmp_path: Path
         asked = node.answer("anvil_reset", {"forking": {"jsonRpcUrl": "http://127.0.0.1:9"}})
         assert "The source of the fork, http://127.0.0.1:9, does not answer (Connection refused)" in str(asked["error"])
         assert node.ask("eth_blockNumber") == "0x0"
+
+
+def test_a_fork_begins_right_after_a_transaction(tmp_path: Path) -> None:
+    with dev(tmp_path / "source", "--preset=anvil", "--no-mining") as (node, process):
+        node.ask("anvil_mine", "0x3")
+        third, fee = "0x" + "c3" * 20, {"gas": "0x5208", "maxFeePerGas": hex(10**11)}
+        first = {"from": FIRST, "to": third, "value": "0x1", "maxPriorityFeePerGas": "0x1", **fee}
+        hashes = [node.ask("eth_sendTransaction", {**first, "nonce": hex(number)}) for number in range(3)]
+        better = {"from": SECOND, "to": third, "value": "0x7", "maxPriorityFeePerGas": hex(10**9), **fee}
+        node.ask("eth_sendTransaction", better)
+        node.ask("anvil_mine", "0x3")
+        block = node.block("0x4")
+        assert block["transactions"][1:] == hashes
+        proxy = Proxy(("127.0.0.1", 0), Forwarding)
+        proxy.target = process.ports["json-rpc"]
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        try:
+            with forked(tmp_path, proxy, f"--fork-transaction-hash={hashes[1]}") as fork:
+                made = fork.block("latest")
+                for name in ("number", "parentHash", "timestamp", "baseFeePerGas", "mixHash"):
+                    assert made[name] == block[name]
+                assert made["transactions"] == block["transactions"][:3]
+                assert fork.balance(third) == 9
+                assert fork.ask("eth_getTransactionReceipt", hashes[2]) is None
+                assert fork.receipt(fork.send(FIRST, third)) is not None, "automine goes on"
+            unknown = "0x" + "11" * 32
+            said = refusal(
+                "dev", *QUIET, "--rpc-http-port=0", f"--fork-url={proxy.url}", f"--fork-transaction-hash={unknown}"
+            )
+            assert f"has no block with {unknown}" in said
+            assert "Traceback" not in said
+        finally:
+            proxy.shutdown()
+            proxy.server_close()

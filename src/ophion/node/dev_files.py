@@ -32,13 +32,17 @@ _MAX_STATE_BYTES = 1024 * 1024 * 1024
 def dev_summary(config: NodeConfig, core: NodeCore, port: int) -> DevSummary:
     """Return the values that the startup text of a node with the preset of Anvil shows."""
     return DevSummary(
-        addresses=[f"{host}:{port}" for host in hosts_of(config.http.host)],
+        addresses=[_address(host, port) for host in hosts_of(config.http.host)],
         chain_id=core.chain.spec.chain_id,
         accounts=config.accounts,
         mnemonic=config.dev.mnemonic or MNEMONIC,
         derivation_path=config.dev.derivation_path,
         genesis=core.chain.genesis.header,
     )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class DevFiles:
@@ -54,6 +58,8 @@ class DevFiles:
     async def run(self, ready: Callable[[], None]) -> None:
         """Read the state file at start and write it at stop. An unreadable file stops the node."""
         dev = self._config.dev
+        if dev.fork_transaction is not None:
+            await self._replay(dev.fork_transaction)
         if dev.load_state is not None:
             await self._load(dev.load_state)
         if dev.config_out is not None:
@@ -68,6 +74,12 @@ class DevFiles:
         finally:
             if dev.dump_state is not None:
                 self._dump(dev.dump_state)
+
+    async def _replay(self, transaction: bytes) -> None:
+        # lazy import: few nodes repeat transactions of another chain
+        from ophion.dev.fork.replay import replay
+
+        await replay(self._node, transaction)
 
     async def _load(self, path: Path) -> None:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ophion import __version__
 from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.dev.fork.settings import DEFAULT_BACKOFF_S, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, ForkSettings
-from ophion.runtime.options import Options, at_least, between, option
+from ophion.runtime.options import Options, at_least, between, hex_bytes, option
 
 _DEFAULT_PATH = "m/44'/60'/0'/0/"
 _WEI = 10**18
@@ -155,6 +155,13 @@ class DevConfig(Options):
         help="Dev network: block of the other chain to continue from; -N is N blocks before its latest. (default: its"
         " latest)",
     )
+    fork_transaction: bytes | None = option(
+        "--dev-fork-transaction",
+        default=None,
+        parse=hex_bytes(32, 32, "a hash: expected 64 hex digits"),
+        metavar="HASH",
+        help="Dev network: continue the other chain right after this transaction.",
+    )
     fork_retries: int = option(
         "--dev-fork-retries",
         default=DEFAULT_RETRIES,
@@ -212,6 +219,7 @@ class DevConfig(Options):
         url, number = ForkSettings.split(self.fork_urls[0])
         return ForkSettings(
             url=url,
+            transaction=self.fork_transaction,
             other_urls=tuple(ForkSettings.split(other)[0] for other in self.fork_urls[1:]),
             block_number=number if self.fork_block is None else self.fork_block,
             retries=self.fork_retries,
@@ -287,12 +295,22 @@ class DevConfig(Options):
 
     def _fork_problems(self) -> Iterator[str]:
         if not self.fork_urls:
+            if self.fork_transaction is not None:
+                yield (
+                    "Option '--dev-fork-transaction' (--fork-transaction-hash) names a transaction of another chain: it"
+                    " needs '--dev-fork-url' (--fork-url)"
+                )
             if self.fork_block is not None:
                 yield (
                     "Option '--dev-fork-block-number' (--fork-block-number) names a block of another chain: it needs"
                     " '--dev-fork-url' (--fork-url)"
                 )
             return
+        if self.fork_transaction is not None and self.fork_block is not None:
+            yield (
+                "Options '--dev-fork-transaction' (--fork-transaction-hash) and '--dev-fork-block-number'"
+                " (--fork-block-number) name different states. Use one of them"
+            )
         for url in self.fork_urls:
             if not _is_http_url(ForkSettings.split(url)[0]):
                 yield (

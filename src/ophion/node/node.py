@@ -143,7 +143,8 @@ async def _serve(
 
 
 def _dev_files(config: NodeConfig, core: NodeCore) -> tuple[Service, ...]:
-    files = (config.dev.load_state, config.dev.dump_state, config.dev.config_out)
+    dev = config.dev
+    files = (dev.load_state, dev.dump_state, dev.config_out, dev.fork_transaction)
     if core.dev is None or not any(files):
         return ()
     from ophion.node.dev_files import DevFiles

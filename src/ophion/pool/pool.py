@@ -221,9 +221,14 @@ class TxPool:
     def by_sender_nonce(self, sender: Address, nonce: int) -> PooledTransaction | None:
         return self._queue.find(sender, nonce)
 
-    def order_by_arrival(self) -> None:
-        """Order transactions in blocks by arrival instead of price."""
-        self._queue.by_arrival = True
+    @property
+    def is_by_arrival(self) -> bool:
+        """Whether transactions in blocks are ordered by arrival instead of price."""
+        return self._queue.by_arrival
+
+    def order_by_arrival(self, is_by_arrival: bool = True) -> None:
+        """Order transactions in blocks by arrival, or by price."""
+        self._queue.by_arrival = is_by_arrival
 
     def transactions(self) -> list[PooledTransaction]:
         """Return every transaction, pending and queued, in the order of arrival."""

@@ -55,7 +55,7 @@ def test_the_banner_of_the_preset_has_the_lines_that_tools_of_anvil_read() -> No
     )
     text = anvil_banner(
         DevSummary(
-            addresses=["127.0.0.1:8545", "::1:8545"],
+            addresses=["127.0.0.1:8545", "[::1]:8545"],
             chain_id=31337,
             accounts=DEV_ACCOUNTS[:1],
             mnemonic="one two",
@@ -70,7 +70,7 @@ def test_the_banner_of_the_preset_has_the_lines_that_tools_of_anvil_read() -> No
         "Mnemonic:          one two",
         "Derivation path:   m/44'/60'/0'/0/",
         "Listening on 127.0.0.1:8545",
-        "Listening on ::1:8545",
+        "Listening on [::1]:8545",
     ):
         assert line in lines
     values = {

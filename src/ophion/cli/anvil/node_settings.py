@@ -66,6 +66,7 @@ def node_tokens(given: AnvilOptions) -> list[str]:
         ("--dev-config-out", given.config_out),
         ("--dev-fork-url", given.fork_urls and ",".join(given.fork_urls)),
         ("--dev-fork-block-number", given.fork_block_number),
+        ("--dev-fork-transaction", given.fork_transaction),
         ("--dev-fork-retries", given.fork_retries),
         ("--dev-fork-retry-backoff", given.fork_backoff),
         ("--dev-fork-timeout", given.fork_timeout),

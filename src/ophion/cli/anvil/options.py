@@ -75,9 +75,6 @@ class RefusedOptions(Options):
         check=_check_network,
         help="Other networks than `ethereum`: this node has the rules of Ethereum only (--hardfork).",
     )
-    fork_transaction: str | None = _unsupported(
-        "--fork-transaction-hash", why="--fork-block-number names the block before the transaction"
-    )
 
 
 class IdleOptions(RefusedOptions):
@@ -226,6 +223,9 @@ class AnvilOptions(IdleOptions):
     )
     fork_block_number: int | None = option(
         "--fork-block-number", default=None, help="Block to continue from; with -N, N blocks before the latest."
+    )
+    fork_transaction: str | None = option(
+        "--fork-transaction-hash", default=None, metavar="HASH", help="Continue right after this transaction."
     )
     fork_header: tuple[str, ...] | None = option(
         "--fork-header", default=None, help="HTTP headers of requests to the forked node."

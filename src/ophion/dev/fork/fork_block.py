@@ -12,6 +12,7 @@ from ophion.dev.fork.settings import ForkSettings
 from ophion.dev.fork.source_client import ForkSource
 from ophion.errors import ForkSourceError
 from ophion.primitives.header import HashedHeader
+from ophion.primitives.hexcodec import data
 from ophion.runtime.blocking_json_rpc import Failure
 
 
@@ -32,7 +33,9 @@ class ForkPoint(Struct, frozen=True):
 def find(settings: ForkSettings, source: ForkSource) -> ForkPoint:
     """Return the block to fork, from the cache or from the source."""
     number, folder = settings.block_number, settings.cache_path
-    if number is not None and number < 0:
+    if settings.transaction is not None:
+        number = _block_of(source, settings.transaction) - 1
+    elif number is not None and number < 0:
         number = _before_latest(source, -number)
     if number is not None and folder is not None:
         known = find_point(folder, settings.url, number)
@@ -51,6 +54,18 @@ def find(settings: ForkSettings, source: ForkSource) -> ForkPoint:
         kept = {name: value for name, value in block.items() if name != "transactions"}
         keep_point(folder, settings.url, header.number, number_of_chain, kept)
     return ForkPoint(number_of_chain, header, is_cached=False)
+
+
+def _block_of(source: ForkSource, transaction: bytes) -> int:
+    """Return the number of the block of a transaction."""
+    (found,) = source.batch([("eth_getTransactionByHash", [data(transaction)])])
+    try:
+        number = int(found["blockNumber"], 16)
+    except (TypeError, ValueError, KeyError):
+        number = 0
+    if number < 1:
+        raise ForkSourceError(f"The source of the fork, {source.name}, has no block with {data(transaction)}")
+    return number
 
 
 def _before_latest(source: ForkSource, distance: int) -> int:

@@ -17,6 +17,8 @@ class ForkSettings(Struct, frozen=True):
     url: str
     block_number: int | None = None
     """Number of the block to fork; None for the latest block, -N for the block N blocks before the latest."""
+    transaction: bytes | None = None
+    """Hash of a transaction. The fork then begins before its block, and repeats the block up to this transaction."""
     other_urls: tuple[str, ...] = ()
     """Further nodes of the same chain, which are asked when the first one does not answer."""
     retries: int = DEFAULT_RETRIES

@@ -23,8 +23,6 @@ _STATES: Final = {
     "eth_getBalance": 1,
     "eth_getCode": 1,
     "eth_getTransactionCount": 1,
-    "eth_getAccount": 1,
-    "eth_getAccountInfo": 1,
     "eth_getStorageAt": 2,
     "eth_getProof": 2,
     "eth_call": 1,
@@ -44,6 +42,7 @@ _CALLS: Final = frozenset(
     }
 )
 _FILTERS: Final = frozenset({"eth_getLogs", "eth_newFilter"})
+_ACCOUNTS: Final = frozenset(("eth_getAccount", "eth_getAccountInfo"))
 _EDITS: Final = frozenset(
     f"{group}_{edit}"
     for group in ("anvil", "hardhat")
@@ -129,7 +128,8 @@ def _addresses_of(name: str) -> Callable[[Sequence[Any]], Iterator[Any]] | None:
         return _call_addresses
     if name in _FILTERS:
         return _filter_addresses
-    return _first if name in _STATES or name in _EDITS else None
+    is_first = name in _STATES or name in _ACCOUNTS or name in _EDITS
+    return _first if is_first else None
 
 
 def _first(params: Sequence[Any]) -> Iterator[Any]:

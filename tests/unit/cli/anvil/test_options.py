@@ -60,6 +60,7 @@ TAKEN = [
     "--fork-url=http://127.0.0.1:1",
     "-f=http://127.0.0.1:1",
     "--rpc-url=http://127.0.0.1:1",
+    f"--fork-transaction-hash=0x{'11' * 32}",
     "--fork-header=a:b",
     "--fork-retry-backoff=5",
     "--no-storage-caching",
@@ -100,7 +101,7 @@ NO_EFFECT = [
     "--disable-pool-balance-checks",
     "--memory-limit=5",
 ]
-REFUSED = ["--number=5", "--celo", "--network=optimism", "-n=tempo", "--fork-transaction-hash=0x"]
+REFUSED = ["--number=5", "--celo", "--network=optimism", "-n=tempo"]
 
 
 def flags_of_the_table() -> set[str]:

@@ -61,6 +61,10 @@ def test_an_address_of_another_length_is_refused(name: str, params: list[Any], a
     assert caught.value.code == -32602
 
 
+def test_an_account_that_does_not_exist_is_null() -> None:
+    assert asked("eth_getAccount", [ADDRESS, "0x0"], result=None) is None
+
+
 def test_half_a_byte_is_named() -> None:
     with pytest.raises(RpcError, match="odd number of digits"):
         asked("eth_getCode", ["0x123", "latest"])

@@ -1,0 +1,58 @@
+"""Repeats the transactions of a block of another chain, up to one of them, as the first block of a fork."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ophion.dev.block_json import decode_word
+from ophion.dev.cheat_codes import DevNode
+from ophion.dev.fork.remote_state import Fork
+from ophion.errors import ForkSourceError
+from ophion.native.exceptions import NativeError
+from ophion.native.transactions import Transaction, decode_transactions
+from ophion.primitives.hexcodec import data
+from ophion.runtime.blocking_json_rpc import Failure
+
+
+async def replay(dev: DevNode, transaction: bytes) -> None:
+    """Make a block with the transactions of the other chain's block, in their order, up to `transaction`.
+
+    The block has the time, the base fee and `prevRandao` of the other block. Raises `ForkSourceError` if the source
+    does not return the transactions, or if they cannot be repeated.
+    """
+    fork = dev.fork
+    assert fork is not None, "only a fork has a transaction to repeat"
+    last = await _ask(fork, "eth_getTransactionByHash", data(transaction))
+    block = await _ask(fork, "eth_getBlockByNumber", last["blockNumber"], False)
+    names = block["transactions"][: int(last["transactionIndex"], 16) + 1]
+    raws = [bytes.fromhex((await _ask(fork, "eth_getRawTransactionByHash", name))[2:]) for name in names]
+    try:
+        transactions = decode_transactions(raws)
+    except NativeError as error:
+        raise ForkSourceError(f"A transaction of the source {fork.source.name} cannot be read: {error}") from error
+    decoded = [one for one in transactions if isinstance(one, Transaction)]
+    await fork.run(lambda: fork.load((one.sender, None, None) for one in decoded))
+    by_arrival = dev.pool.is_by_arrival
+    async with dev.sealer.head_lock:
+        dev.pool.order_by_arrival()
+        try:
+            dev.clock.set_next(int(block["timestamp"], 16))
+            dev.engine.next.base_fee = int(block["baseFeePerGas"], 16) if "baseFeePerGas" in block else None
+            dev.engine.next.prev_randao = decode_word(block["mixHash"])
+            dev.announce()
+            dev.pool.readmit(decoded)
+            await dev.sealer.make_block_locked()
+        finally:
+            dev.pool.order_by_arrival(by_arrival)
+    body = dev.chain.store.body(dev.chain.head.hash)
+    if body is None or body.transaction_count != len(names):
+        made = 0 if body is None else body.transaction_count
+        raise ForkSourceError(f"Only {made} of {len(names)} transactions up to {data(transaction)} could be repeated")
+
+
+async def _ask(fork: Fork, method: str, *params: Any) -> Any:
+    answer = await fork.ask(method, list(params))
+    if answer is None or isinstance(answer, Failure):
+        reason = answer.message if isinstance(answer, Failure) else "no result"
+        raise ForkSourceError(f"The source of the fork, {fork.source.name}, does not answer {method}: {reason}")
+    return answer
