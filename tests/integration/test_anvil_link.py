@@ -161,3 +161,27 @@ def test_texts_and_misuse_end_at_once(anvil: Path, given: list[str], code: int) 
     assert done.returncode == code
     assert "Traceback" not in done.stderr
     assert os.path.basename(anvil) in done.stdout + done.stderr
+
+
+def test_the_genesis_block_may_have_a_number(anvil: Path, tmp_path: Path) -> None:
+    file, data = tmp_path / "state.json", f"--data-path={tmp_path / 'data'}"
+    with started(anvil, "--number", "5", "--timestamp", "1700000000", "--dump-state", str(file), data) as (node, _):
+        assert node.number() == 5
+        assert [node.block(tag)["number"] for tag in ("earliest", "safe", "0x5")] == ["0x5"] * 3
+        assert node.ask("eth_getBlockByNumber", "0x4", False) is None
+        assert node.balance(FIRST) == 10_000 * 10**18
+        snapshot = node.ask("evm_snapshot")
+        assert node.mined(node.send(FIRST, OTHER))["blockNumber"] == "0x6"
+        node.ask("anvil_mine", "0x2")
+        assert node.ask("eth_feeHistory", "0x10", "latest", [])["oldestBlock"] == "0x5"
+        assert node.ask("evm_revert", snapshot) is True
+        assert node.number() == 5
+        node.mined(node.send(FIRST, OTHER))
+        head = node.block()["hash"]
+    with started(anvil, "--number", "5", "--timestamp", "1700000000", data) as (node, _):
+        assert (node.number(), node.block()["hash"]) == (6, head), "the chain goes on after a restart"
+        assert node.balance(OTHER) == 1
+    with started(anvil, "--number", "5", "--timestamp", "1700000000", "--load-state", str(file)) as (node, _):
+        assert (node.number(), node.balance(OTHER)) == (6, 1)
+    with started(anvil, "--load-state", str(file)) as (node, _):
+        assert (node.number(), node.balance(OTHER)) == (6, 1)

@@ -49,6 +49,7 @@ ELSEWHERE = {
     "dev/dumped_chain.py": "tests/integration/test_dev_state.py",
     "dev/engine.py": "tests/integration/test_dev_node.py",
     "dev/fork/replay.py": "tests/integration/test_dev_fork.py",
+    "dev/genesis_number.py": "tests/integration/test_anvil_link.py",
     "dev/erc20.py": "tests/clients/test_anvil_differential.py",
     "dev/cheat_codes.py": "tests/integration/test_dev_node.py",
     "dev/execution_observer.py": "a protocol and a record; tests/integration/test_dev_node.py tests the observer",

@@ -163,14 +163,14 @@ class ChainQueries:
         """
         if isinstance(ref, BlockTag):
             if ref is BlockTag.EARLIEST:
-                return self.chain.canonical(0)
+                return self.chain.canonical(self.chain.genesis.number)
             if ref is BlockTag.SAFE or ref is BlockTag.FINALIZED:
                 return self._final(ref)
             return self.head
         if isinstance(ref, int):
             if ref == self.head_number:
                 return self.head
-            return self.chain.canonical(ref) if 0 <= ref < self.head_number else None
+            return self.chain.canonical(ref) if self.chain.genesis.number <= ref < self.head_number else None
         if ref == self.head_hash:
             return self.head
         found = self.chain.header(ref)
@@ -180,8 +180,8 @@ class ChainQueries:
         """Return the `safe` or `finalized` block: the head, or UnknownBlock in networks without finality."""
         if self.epoch_slots:
             distance = self.epoch_slots * (1 if tag is BlockTag.SAFE else 2)
-            found = self.chain.canonical(max(0, self.head.number - distance))
-            return self.head if found is None else found  # a fork has no blocks of its own before the forked block
+            found = self.header(max(self.chain.genesis.number, self.head.number - distance))
+            return self.head if found is None else found
         is_immediate = is_final_at(self.engine, self.head.number) or self.spec.is_dev
         if is_immediate or self.spec.terminal_total_difficulty is not None:
             return self.head

@@ -102,7 +102,7 @@ def build_core(
         engine, clock = dev.engine, dev.clock
     chain = Chain.open(store, genesis, engine)
     if dev is not None:
-        dev.relax(chain)
+        dev.relax(chain, genesis)
     chain.state_history = config.storage.states_kept
     is_authority = _is_authority(spec)
     keeps_revert_data = config.access.revert_reason_enabled

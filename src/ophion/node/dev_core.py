@@ -10,10 +10,12 @@ from ophion.chain.chain import Chain
 from ophion.chain.gas_price import FeeFloor
 from ophion.chain.importer import Importer
 from ophion.chain.queries import ChainQueries
+from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
 from ophion.dev.cheat_codes import DevNode, Identity
 from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
+from ophion.dev.genesis_number import begin_at_number
 from ophion.dev.head_control import restore_edit
 from ophion.dev.sealer import DevSealer
 from ophion.node.core_config import CoreConfig
@@ -61,7 +63,7 @@ class DevBuild:
             return dev.epoch_slots
         return _ANVIL_EPOCH_SLOTS if dev.preset is DevPreset.ANVIL else 0
 
-    def relax(self, chain: Chain) -> None:
+    def relax(self, chain: Chain, genesis: Genesis) -> None:
         """Disable validation rules that hinder tests, and start the fork, if any."""
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
@@ -74,8 +76,10 @@ class DevBuild:
             self.base_root = start_fork(chain, self.fork, self._balances)
             self.clock.set_time(chain.head.timestamp)
         else:
+            if self._config.dev.genesis_number:
+                begin_at_number(chain, genesis, self._config.dev.genesis_number)
             restore_edit(chain)
-            if self._starts_at_genesis and not chain.head.header.number:
+            if self._starts_at_genesis and chain.head.hash == chain.genesis.hash:
                 self.clock.set_time(chain.head.timestamp)
         self.clock.last = chain.head.timestamp
 

@@ -18,6 +18,8 @@ _DEFAULT_PATH = "m/44'/60'/0'/0/"
 _WEI = 10**18
 _MAX_TIMESTAMP = 2**40 - 1
 """Latest time of the genesis block, far below 64 bits, because later blocks have later times."""
+_MAX_NUMBER = 2**53 - 1
+"""Highest number of the genesis block, far below 63 bits, because later blocks have higher numbers."""
 _HEADER = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:[\t -~]*"
 """An HTTP header: a name of token characters, and a value of printable ASCII characters."""
 _SUGGESTED_TIP = 1_000_000_000
@@ -70,6 +72,12 @@ class DevConfig(Options):
         default=None,
         check=between(0, _MAX_TIMESTAMP),
         help="Dev network: timestamp of the genesis block.",
+    )
+    genesis_number: int | None = option(
+        "--dev-genesis-number",
+        default=None,
+        check=between(0, _MAX_NUMBER),
+        help="Dev network: number of the genesis block. (default: 0)",
     )
     gas_limit: int | None = option(
         "--dev-gas-limit", default=None, check=between(5000, 2**63 - 1), help="Dev network: gas limit of blocks."
@@ -306,6 +314,11 @@ class DevConfig(Options):
                     " '--dev-fork-url' (--fork-url)"
                 )
             return
+        if self.genesis_number:
+            yield (
+                "Options '--dev-genesis-number' (--number) and '--dev-fork-url' (--fork-url) name different first"
+                " blocks. Use one of them"
+            )
         if self.fork_transaction is not None and self.fork_block is not None:
             yield (
                 "Options '--dev-fork-transaction' (--fork-transaction-hash) and '--dev-fork-block-number'"

@@ -49,6 +49,7 @@ def node_tokens(given: AnvilOptions) -> list[str]:
         ("--rpc-http-cors-origins", "none" if given.has_no_cors else given.allow_origin),
         ("--rpc-http-max-request-content-length", _MAX_BYTES if given.has_no_size_limit else None),
         ("--dev-timestamp", given.timestamp),
+        ("--dev-genesis-number", given.number),
         ("--dev-gas-limit", _MAX_GAS if given.has_no_gas_limit else given.gas_limit),
         ("--dev-base-fee", given.base_fee),
         ("--dev-code-size-limit", _MAX_BYTES if given.is_unlimited else given.code_size_limit),

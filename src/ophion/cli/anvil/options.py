@@ -65,7 +65,6 @@ def _check_network(value: str) -> None:
 class RefusedOptions(Options):
     """Options of Anvil that are refused with a reason."""
 
-    number: int | None = _unsupported("--number", why="the chain begins with block 0; `anvil_mine` makes more blocks")
     is_celo: bool | None = _unsupported("--celo", "--optimism", "--odyssey", why=_RULES)
     network: str | None = option(
         "--network",
@@ -174,6 +173,7 @@ class AnvilOptions(IdleOptions):
         help="Take the mnemonic that Anvil makes of this number. For tests only.",
     )
     no_mining: bool = option("--no-mining", "--no-mine", default=False, help="Produce blocks only on demand.")
+    number: int | None = option("--number", default=None, help="Number of the genesis block.")
     order: DevOrder | None = option("--order", default=None, help="Order of transactions in blocks.")
     port: int | None = option("--port", "-p", default=None, help="Port of JSON-RPC over HTTP and WebSocket.")
     state_interval: float | None = option(

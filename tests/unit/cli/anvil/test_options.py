@@ -38,6 +38,7 @@ TAKEN = [
     "--mnemonic-random=24",
     "--mnemonic-seed-unsafe=5",
     "--no-mining",
+    "--number=5",
     "--no-mine",
     "--order=fees",
     "--port=0",
@@ -101,7 +102,7 @@ NO_EFFECT = [
     "--disable-pool-balance-checks",
     "--memory-limit=5",
 ]
-REFUSED = ["--number=5", "--celo", "--network=optimism", "-n=tempo"]
+REFUSED = ["--celo", "--network=optimism", "-n=tempo"]
 
 
 def flags_of_the_table() -> set[str]:
