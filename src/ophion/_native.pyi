@@ -982,6 +982,14 @@ class StateDownload:
         Raises `StorageError` if the accounts have another root.
         """
 
+def bft_block_hash(header: bytes, is_qbft: bool, /) -> bytes | None:
+    """Return the block hash of an encoded IBFT 2.0 or QBFT header; None if the slow path (`BftEngine.hashed`) must
+    decide, for example because the header has a vote.
+    """
+
+def header_fields(header: bytes, /) -> tuple[bytes | int, ...] | None:
+    """Return the fields of an encoded header in order; None if the slow path (`Header.decode`) must decide."""
+
 @final
 class BlockHistory:
     """Blocks whose headers are stored before their bodies and receipts. Reads of a missing body or of missing receipts
@@ -1001,6 +1009,9 @@ class BlockHistory:
         """Write consecutive canonical headers (hash, number, RLP, total difficulty, price of blob gas) and named values.
         Canonical blocks above the last header leave the chain. The head does not move.
         """
+
+    def replace_header(self, hash: bytes, header: bytes, /) -> None:
+        """Replace the RLP of a stored header by another one with the same hash, which does not cover the seals."""
 
     def begin(self, head: int, /) -> None:
         """Declare that the blocks up to the number `head` have no bodies and receipts."""

@@ -62,7 +62,7 @@ class CliqueEngine:
         # several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
-    def hashed(self, header: Header) -> HashedHeader:
+    def hashed(self, header: Header, encoded: bytes | None = None) -> HashedHeader:
         """Hash the whole header, including the seal."""
         return HashedHeader(header, keccak256(header.encode()))
 
@@ -153,6 +153,10 @@ class CliqueEngine:
         if block.difficulty != difficulty:
             raise InvalidHeader("difficulty", block.difficulty, difficulty)
         self._snapshots.keep(header.hash, after)
+
+    def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
+        """Return no header, because the hash covers the whole header."""
+        return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Check that the block has no ommers."""

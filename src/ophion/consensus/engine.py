@@ -93,8 +93,11 @@ class Engine(Protocol):
     def finality(self) -> Finality:
         """The rule that decides when a block of this network can no longer be replaced."""
 
-    def hashed(self, header: Header) -> HashedHeader:
-        """Return the header with its block hash. The node calls this once when a header arrives."""
+    def hashed(self, header: Header, encoded: bytes | None = None) -> HashedHeader:
+        """Return the header with its block hash. The node calls this once when a header arrives.
+
+        `encoded` is the received RLP of the header, for a fast path.
+        """
 
     def author(self, header: HashedHeader) -> Address:
         """Return the producer of the block: the coinbase, or the address recovered from the seal."""
@@ -114,6 +117,13 @@ class Engine(Protocol):
         """Recover the signatures that `verify` needs for these headers, on all cores.
 
         The call is optional: it only makes `verify` faster. Any thread may call it.
+        """
+
+    def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
+        """Return the headers whose seals are wrong although their hashes are right.
+
+        The hash of an IBFT 2.0 or QBFT header does not cover its seals. So a peer can send other seals with a header
+        whose hash a later header proves.
         """
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:

@@ -37,7 +37,7 @@ class MergeEngine:
         self._before = before
         self.name = f"{before.name}+merge"
 
-    def hashed(self, header: Header) -> HashedHeader:
+    def hashed(self, header: Header, encoded: bytes | None = None) -> HashedHeader:
         """Hash the whole header, before and after the merge."""
         return HashedHeader(header, keccak256(header.encode()))
 
@@ -78,6 +78,10 @@ class MergeEngine:
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
         """Do nothing, because headers after the merge have no seals."""
+
+    def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
+        """Return no header, because the hash covers the whole header."""
+        return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Check that blocks after the merge have no ommers."""

@@ -35,9 +35,9 @@ class MigrationEngine:
         self.name = f"{clique.name}+{bft.name}"
         bft.validators.predecessor = clique.members
 
-    def hashed(self, header: Header) -> HashedHeader:
+    def hashed(self, header: Header, encoded: bytes | None = None) -> HashedHeader:
         """Hash the header by the rules of the engine for its number."""
-        return self._at(header.number).hashed(header)
+        return self._at(header.number).hashed(header, encoded)
 
     def author(self, header: HashedHeader) -> Address:
         """Return the Clique signer or the QBFT proposer of a block."""
@@ -59,6 +59,10 @@ class MigrationEngine:
         """Recover the signatures of Clique and QBFT headers."""
         self.clique.look_ahead([header for header in headers if header.number < self.first])
         self.bft.look_ahead([header for header in headers if header.number >= self.first])
+
+    def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
+        """Return the QBFT headers with wrong seals. The hash of a Clique header covers its seal."""
+        return self.bft.unsealed([header for header in headers if header.number >= self.first])
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Check that the block has no ommers."""

@@ -49,7 +49,7 @@ class PowEngine:
         self._is_time_free = spec.is_dev
         self._prepared_distance_s = 0 if spec.is_dev and equal_timestamps else 1
 
-    def hashed(self, header: Header) -> HashedHeader:
+    def hashed(self, header: Header, encoded: bytes | None = None) -> HashedHeader:
         """Hash the whole header."""
         return HashedHeader(header, keccak256(header.encode()))
 
@@ -114,6 +114,10 @@ class PowEngine:
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
         """Do nothing, because proof of work has no signatures."""
+
+    def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
+        """Return no header, because the hash covers the whole header."""
+        return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Check the ommers: at most two, distinct and valid, each with a parent among the last seven ancestors."""

@@ -6,6 +6,7 @@ from ophion import errors
 from ophion._native import (
     DecodeError,
     address_of,
+    bft_block_hash,
     keccak256,
     public_key,
     recover,
@@ -17,6 +18,7 @@ from ophion._native import (
 __all__ = [
     "PrivateKey",
     "address_of",
+    "bft_block_hash",
     "keccak256",
     "public_key",
     "recover",

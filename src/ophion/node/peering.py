@@ -128,7 +128,7 @@ def _block_history(chain: Chain, eth: EthProtocol, sync: Synchroniser, lanes: La
     # lazy import: only a node that has started by snap synchronisation needs this module
     from ophion.peers.sync.block_history import BlockHistoryService, HistoryDownload
 
-    download = HistoryDownload(chain.store, lambda: [peer for peer in eth.peers if peer.is_usable], lanes)
+    download = HistoryDownload(chain.store, chain.engine, lambda: [peer for peer in eth.peers if peer.is_usable], lanes)
     return BlockHistoryService(download, sync.is_in_sync)
 
 

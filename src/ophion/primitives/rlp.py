@@ -56,7 +56,7 @@ def encode(value: Encodable) -> bytes:
         return encode_bytes(value)
     if isinstance(value, int):
         return encode_int(value)
-    return list_of([encode(item) for item in value])
+    return list_of([encode_bytes(item) if isinstance(item, bytes) else encode(item) for item in value])
 
 
 def encode_bytes(value: bytes) -> bytes:

@@ -1,5 +1,6 @@
 //! Transactions, bodies, receipts and the sender cache.
 
+pub mod bft_header;
 pub mod body;
 pub mod decoder;
 pub mod ordered_root;

@@ -104,6 +104,17 @@ impl Database {
         })
     }
 
+    /// Replace the RLP of a stored header. The hash of some headers does not cover their seals, so that two headers with
+    /// the same hash may differ in them. The caller has checked the hash.
+    pub fn replace_header(&self, hash: B256, header: &[u8]) -> Result<()> {
+        self.write_alone(|txn, tables| {
+            let known = || Error::Storage(format!("block {hash} is not in the database"));
+            let before = tables.headers.get(txn, hash.as_slice())?.and_then(|record| record.get(..HEADER_AT));
+            let record = [before.ok_or_else(known)?, header].concat();
+            tables.headers.put(txn, hash.as_slice(), &record)
+        })
+    }
+
     /// Declare that the blocks up to `head` have no bodies and receipts.
     pub fn begin_history(&self, head: u64) -> Result<()> {
         self.write_alone(|txn, tables| set_start(tables, txn, head + 1))

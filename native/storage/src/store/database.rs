@@ -18,6 +18,7 @@ use super::node_cache::NodeCache;
 use super::node_writer::NodeWriter;
 use super::opening;
 use super::records::{HEADER_AT, append_body_prefix, decode_header, number, read_body, read_header, read_receipts};
+use super::state_download::WholeStorages;
 use super::state_roots::{note_root, root_id};
 use super::tables::{RowTables, Tables, meta};
 use super::tx_index;
@@ -61,6 +62,8 @@ pub struct Database {
     /// Buffered rows of the transaction index. A read-only process has the rows of the moment when it opened the
     /// database, or of the last `follow`.
     pub(super) tx_index_buffer: TxIndexBuffer,
+    /// While a state is downloaded: ids of complete storage tries.
+    pub(super) whole_storages: WholeStorages,
     /// Maximum memory in bytes for trie nodes of the latest state.
     state_cache: AtomicUsize,
     /// Writer lock. After a failed write, the lock holds the reason of the failure.
@@ -86,6 +89,7 @@ impl Database {
             fork: RwLock::default(),
             live: Mutex::default(),
             tx_index_buffer,
+            whole_storages: WholeStorages::default(),
             state_cache: AtomicUsize::new(usize::MAX),
             writer: Mutex::new(None),
             closed: AtomicBool::new(false),

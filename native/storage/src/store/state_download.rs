@@ -7,14 +7,20 @@
 //! each batch. Named values, such as the next key to request, are written in the same transaction. A process that was
 //! killed at any moment continues after the last written batch.
 //!
+//! The ids of complete storage tries are in memory, up to a limit. After a restart, the storages of accounts that are not
+//! written yet are downloaded again.
+//!
 //! | key in `meta`       | value                                                                               |
 //! |---------------------|-------------------------------------------------------------------------------------|
 //! | snap:accounts       | id (8) and hash (32) of the root node of the accounts so far                        |
-//! | snap:storage:<root> | id (8) of the root node of a complete storage trie                                  |
+//! | snap:storage:<root> | id (8) of the root node of a complete storage trie above the limit in memory        |
 //! | snap:slots:<root>   | next key to request (32), id (8) and hash (32) of the root node of the slots so far |
 //!
 //! Numbers in parentheses are sizes in bytes.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::map::{B256Map, B256Set};
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256, keccak256};
 use alloy_rlp::Encodable;
 use alloy_trie::Nibbles;
@@ -37,8 +43,13 @@ const WHOLE_STORAGE: &[u8] = b"snap:storage:";
 const STORAGE_PART: &[u8] = b"snap:slots:";
 /// Prefix of the keys of a state download in `meta`.
 const ALL: &[u8] = b"snap:";
+/// Maximum number of complete storage tries whose ids are in memory. They take about 64 MiB.
+const MAX_STORAGES: usize = 1 << 20;
 /// Maximum number of items in one list of a response. The size limit of a message is stricter for most lists.
 const MAX_ITEMS: usize = 1 << 17;
+
+/// Ids of the root nodes of complete storage tries, by storage root.
+pub type WholeStorages = Mutex<B256Map<u64>>;
 
 /// Key and value of a row in `meta`, written in one transaction with a part of the state.
 pub type Named = (String, Vec<u8>);
@@ -138,13 +149,20 @@ impl Database {
         whole: Vec<(B256, Trie<Slot>)>,
         part: Option<(B256, Vec<SlotEntry<'_>>, B256, bool)>,
     ) -> Result<()> {
+        let mut ids = Vec::with_capacity(whole.len());
+        let has_room = locked(&self.whole_storages).len() < MAX_STORAGES;
         self.write_nodes(|txn, tables, writer| {
             for (root, trie) in whole {
-                let link = grown(&trie, writer, txn)?;
-                tables.meta.put(txn, &storage_key(WHOLE_STORAGE, root), &link.id.to_be_bytes())?;
+                let link = saved(&trie, writer, txn)?;
+                if has_room {
+                    ids.push((root, link.id));
+                } else {
+                    tables.meta.put(txn, &storage_key(WHOLE_STORAGE, root), &link.id.to_be_bytes())?;
+                }
             }
+            writer.flush(txn)?;
             let Some((root, slots, origin, has_more)) = part else { return Ok(()) };
-            if tables.meta.get(txn, &storage_key(WHOLE_STORAGE, root))?.is_some() {
+            if self.whole_storage(tables, txn, &root)?.is_some() {
                 return Ok(());
             }
             let key = storage_key(STORAGE_PART, root);
@@ -173,7 +191,17 @@ impl Database {
             }
             tables.meta.delete(txn, &key)?;
             tables.meta.put(txn, &storage_key(WHOLE_STORAGE, root), &link.id.to_be_bytes())
-        })
+        })?;
+        locked(&self.whole_storages).extend(ids);
+        Ok(())
+    }
+
+    /// Return the id of the root node of a complete storage trie.
+    fn whole_storage(&self, tables: &Tables, txn: &RoTxn<'_>, root: &B256) -> Result<Option<u64>> {
+        if let Some(id) = locked(&self.whole_storages).get(root) {
+            return Ok(Some(*id));
+        }
+        Ok(tables.meta.get(txn, &storage_key(WHOLE_STORAGE, *root))?.map(number))
     }
 
     /// Return the storage roots whose tries are incomplete, each with the next key to request. The key is zero if no
@@ -182,7 +210,7 @@ impl Database {
         let txn = self.read_txn()?;
         let mut found = Vec::new();
         for root in roots {
-            if *root == EMPTY_ROOT || self.tables.meta.get(&txn, &storage_key(WHOLE_STORAGE, *root))?.is_some() {
+            if *root == EMPTY_ROOT || self.whole_storage(&self.tables, &txn, root)?.is_some() {
                 continue;
             }
             let part = self.tables.meta.get(&txn, &storage_key(STORAGE_PART, *root))?;
@@ -225,8 +253,9 @@ impl Database {
             for key in removed {
                 trie.remove(&Nibbles::unpack(key), &nodes)?;
             }
+            let mut codes = B256Set::default();
             for (key, account) in accounts {
-                let account = with_storage(account, tables, txn)?;
+                let account = self.with_storage(account, tables, txn, &mut codes)?;
                 trie.insert(Nibbles::unpack(key), account, &nodes)?;
             }
             if trie.root.is_some() {
@@ -278,7 +307,36 @@ impl Database {
             tables.meta.delete_prefix(txn, ALL)?;
             tables.meta.delete_prefix(txn, &meta::own("snap "))?;
             named.iter().try_for_each(|(key, value)| tables.meta.put(txn, &meta::own(key), value))
-        })
+        })?;
+        *locked(&self.whole_storages) = B256Map::default();
+        Ok(())
+    }
+
+    /// Return an account with its storage trie. Fails if its storage or its code is not stored. `codes` holds the hashes
+    /// of codes that are known to be stored.
+    fn with_storage(
+        &self,
+        account: &FlatAccount,
+        tables: &Tables,
+        txn: &RoTxn<'_>,
+        codes: &mut B256Set,
+    ) -> Result<Account> {
+        let FlatAccount { nonce, balance, code_hash, storage_root } = *account;
+        let missing = |what: &str, hash: B256| Error::Storage(format!("the {what} {hash} of an account is missing"));
+        let root = match storage_root {
+            EMPTY_ROOT => None,
+            hash => {
+                let id = self.whole_storage(tables, txn, &hash)?;
+                Some(Child::Stored { hash, id: id.ok_or_else(|| missing("storage", hash))? })
+            }
+        };
+        if code_hash != KECCAK256_EMPTY && !codes.contains(&code_hash) {
+            if tables.code.get(txn, code_hash.as_slice())?.is_none() {
+                return Err(missing("code", code_hash));
+            }
+            codes.insert(code_hash);
+        }
+        Ok(Account { nonce, balance, code_hash, storage: Trie { root } })
     }
 
     /// Run a database transaction that adds trie nodes.
@@ -304,11 +362,21 @@ fn accounts_trie(tables: &Tables, txn: &RoTxn<'_>) -> Result<Trie<Account>> {
 
 /// Write the new nodes of a trie, which must not be empty. Returns id and hash of the trie's root node.
 fn grown<V: Value>(trie: &Trie<V>, writer: &mut NodeWriter, txn: &mut RwTxn<'_>) -> Result<Link> {
+    let link = saved(trie, writer, txn)?;
+    writer.flush(txn)?;
+    Ok(link)
+}
+
+/// Pass the new nodes of a trie, which must not be empty, to the writer. Returns id and hash of the trie's root node.
+fn saved<V: Value>(trie: &Trie<V>, writer: &mut NodeWriter, txn: &mut RwTxn<'_>) -> Result<Link> {
     let hash = trie.hash();
     let root = trie.root.as_ref().ok_or_else(|| Error::Storage("a trie without entries".into()))?;
     let id = save_root(root, None, &mut writer.beside(txn))?;
-    writer.flush(txn)?;
     Ok(Link { id, hash })
+}
+
+fn locked(whole: &WholeStorages) -> MutexGuard<'_, B256Map<u64>> {
+    whole.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Hashed key, RLP and value of a storage slot.
@@ -326,22 +394,6 @@ fn whole_storage(root: B256, slots: &[SlotEntry<'_>]) -> Result<Trie<Slot>> {
     let trie = with_slots(Trie::default(), slots, &NoSource)?;
     let is_right = trie.hash() == root && !slots.is_empty();
     if is_right { Ok(trie) } else { Err(Error::Decode("storage ranges: the slots have another root".into())) }
-}
-
-fn with_storage(account: &FlatAccount, tables: &Tables, txn: &RoTxn<'_>) -> Result<Account> {
-    let FlatAccount { nonce, balance, code_hash, storage_root } = *account;
-    let missing = |what: &str, hash: B256| Error::Storage(format!("the {what} {hash} of an account is missing"));
-    let root = match storage_root {
-        EMPTY_ROOT => None,
-        hash => {
-            let id = tables.meta.get(txn, &storage_key(WHOLE_STORAGE, hash))?.map(number);
-            Some(Child::Stored { hash, id: id.ok_or_else(|| missing("storage", hash))? })
-        }
-    };
-    if code_hash != KECCAK256_EMPTY && tables.code.get(txn, code_hash.as_slice())?.is_none() {
-        return Err(missing("code", code_hash));
-    }
-    Ok(Account { nonce, balance, code_hash, storage: Trie { root } })
 }
 
 fn storage_key(prefix: &[u8], root: B256) -> Vec<u8> {

@@ -33,7 +33,7 @@ from ophion.consensus.engine import BlockPreferences, Finality, HeaderReader, Ti
 from ophion.consensus.header_template import unsealed_header
 from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import DecodeError, GenesisError, InvalidBlock, InvalidHeader
-from ophion.native.crypto import keccak256, recover_addresses
+from ophion.native.crypto import bft_block_hash, keccak256, recover_addresses
 from ophion.primitives import rlp
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Signature
@@ -77,10 +77,17 @@ class BftEngine:
 
     # --- header contents ------------------------------------------------------------------------
 
-    def hashed(self, header: Header) -> HashedHeader:
+    def hashed(self, header: Header, encoded: bytes | None = None) -> HashedHeader:
         """Hash the header without round and seals. Only the genesis header is hashed in full."""
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
+        if encoded is not None:
+            # `bft_block_hash` is the fast path of `_digest`; `verify` reports malformed seals, which the hash does not
+            # cover
+            found = bft_block_hash(encoded, isinstance(self.protocol(header.number), Qbft))
+            if found is not None:
+                self.validators.note_without_vote(found)
+                return HashedHeader(header, found)
         return HashedHeader(header, self._digest(header, ExtraForm.FOR_HASH))
 
     def author(self, header: HashedHeader) -> Address:
@@ -242,6 +249,22 @@ class BftEngine:
         found = iter(recover_addresses(pairs))
         for header, count in counted:
             self._keep_sealers(header, tuple(islice(found, count)))
+
+    def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
+        """Return the headers that no quorum of the validators in their extra data has sealed. In contract mode a header
+        lists no validators, and its seals are not checked.
+        """
+        self.look_ahead(headers)
+        return [header for header in headers if not self._has_listed_seals(header)]
+
+    def _has_listed_seals(self, header: HashedHeader) -> bool:
+        try:
+            listed = self.validators.extra(header.header).validators
+            if listed:
+                self._check_seals(header, listed)
+        except InvalidHeader:
+            return False
+        return True
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
         """Check that the block has no ommers."""

@@ -17,7 +17,7 @@ from ophion.consensus.header_snapshots import HeaderSnapshots
 from ophion.consensus.validator_votes import Tally
 from ophion.errors import DecodeError, InvalidHeader
 from ophion.primitives.header import HashedHeader, Header
-from ophion.primitives.types import ADDRESS_LENGTH, Address
+from ophion.primitives.types import ADDRESS_LENGTH, Address, Hash32
 
 GET_VALIDATORS: Final = bytes.fromhex("b7ab4db5")
 """Call data of `getValidators()`, which returns `address[]`."""
@@ -29,6 +29,7 @@ MembersAfter: TypeAlias = Callable[[HashedHeader, HeaderReader], tuple[Address, 
 """Returns the validators or signers that may produce the block after a header."""
 
 _EXTRAS_KEPT: Final = 512
+_WITHOUT_VOTE_KEPT: Final = 8192
 _WORD: Final = 32
 
 
@@ -45,6 +46,8 @@ class ValidatorProvider:
         # cache the decoded extra data, because each header needs it several times: for its hash, its rules and its
         # seals
         self._extras: OrderedDict[tuple[int, bytes], BftExtraData] = OrderedDict()
+        self._without_vote: set[Hash32] = set()
+        """Hashes of recently read headers without a vote, whose extra data need not be decoded for the tally."""
 
     def after(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
         """Return the validators of the next block, in ascending order."""
@@ -82,7 +85,15 @@ class ValidatorProvider:
             self._extras.popitem(last=False)
         return extra
 
+    def note_without_vote(self, block_hash: Hash32) -> None:
+        """Remember that the header with this hash has no vote. The hash covers the vote."""
+        if len(self._without_vote) >= _WITHOUT_VOTE_KEPT:
+            self._without_vote.clear()
+        self._without_vote.add(block_hash)
+
     def _applied(self, tally: Tally, header: HashedHeader) -> Tally:
+        if header.hash in self._without_vote:
+            return tally
         vote = self.extra(header.header).vote
         return tally if vote is None else tally.apply(header.header.coinbase, vote)
 

@@ -7,6 +7,9 @@ quorum of the known validators has sealed it. The seals are therefore verified o
 - of each header after which the validators are others: the old validators have sealed it. This header proves the votes
   in the headers before it.
 
+The hash does not cover the seals. The seals of the other headers are verified later, with their bodies
+(`peers/sync/block_history.py`).
+
 A Clique header has the seal of a single signer, which proves nothing about other headers. So each Clique header is
 verified with its seal. With a trusted hash of the last block, the hashes of all blocks are known, and no seal is
 verified.

@@ -89,7 +89,7 @@ class SnapSynchroniser:
         self._headers = ReceivedHeaders(chain, None if self._trusted is None else self._trusted.hash_of)
         self._choice = PeerChoice(self._usable)
         self._state = StateSync(chain.store, self._choice, lanes)
-        self._history = HistoryDownload(chain.store, eth_peers, lanes)
+        self._history = HistoryDownload(chain.store, chain.engine, eth_peers, lanes)
         self._failures: dict[bytes, int] = {}
         """Number of failed attempts with a peer as the target, by node id."""
         self._reported_at = 0.0

@@ -19,7 +19,7 @@ from ophion.errors import DecodeError, InvalidBlock
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Body, recover_bodies
-from ophion.native.wire import Receipts, split_bodies, split_list, split_receipts, split_transactions
+from ophion.native.wire import Receipts, header_fields, split_bodies, split_list, split_receipts, split_transactions
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import MAX_HEADER_BYTES, GetHeaders
 from ophion.pool.admission import BLOB_TYPE
@@ -47,9 +47,9 @@ def read_headers(
     longest = max(map(len, encoded), default=0)
     if longest > MAX_HEADER_BYTES:
         raise _wrong(f"a header of {longest} bytes")
-    decoded = [Header.decode(item) for item in encoded]
+    decoded = [_decoded(item) for item in encoded]
     try:
-        headers = [engine.hashed(header) for header in decoded]
+        headers = [engine.hashed(header, item) for header, item in zip(decoded, encoded, strict=True)]
     except InvalidBlock as error:
         refused(decoded)
         raise _wrong(str(error)) from error
@@ -60,6 +60,12 @@ def read_headers(
             refused(decoded)
             raise
     return headers
+
+
+def _decoded(encoded: bytes) -> Header:
+    """Decode a header. `header_fields` is the fast path of `Header.decode`, which raises for malformed headers."""
+    fields = header_fields(encoded)
+    return Header.decode(encoded) if fields is None else Header(*fields)  # type: ignore[arg-type]
 
 
 def _check_order(headers: Sequence[HashedHeader], request: GetHeaders) -> None:

@@ -8,6 +8,9 @@ bodies of the last blocks only. `BlockHistoryService` requests the other bodies 
 Each step writes the next blocks and the number of the lowest block with a body in one transaction. So a killed process
 continues with the next block. Bodies and receipts must have the roots that the stored headers name. Imports of new
 blocks come first: between two steps the service pauses, and it waits while the node is behind its peers.
+
+The hash of an IBFT 2.0 or QBFT header does not cover its seals, and most of the stored headers are proven by a later
+header. So each step also verifies the seals, and replaces a header with wrong seals by that of another peer.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from ophion.chain.block import empty_body
+from ophion.consensus.engine import Engine
 from ophion.errors import StorageError
 from ophion.native.exceptions import translated
 from ophion.native.store import BlockHistory, Store
 from ophion.native.transactions import Body
 from ophion.native.wire import Receipts, split_receipts
+from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.requests import RequestFailed
 from ophion.primitives import rlp
@@ -49,9 +54,10 @@ T = TypeVar("T")
 class HistoryDownload:
     """Downloads the blocks directly below those that have bodies, one step at a time."""
 
-    def __init__(self, store: Store, eth_peers: Callable[[], list[EthPeer]], lanes: Lanes) -> None:
+    def __init__(self, store: Store, engine: Engine, eth_peers: Callable[[], list[EthPeer]], lanes: Lanes) -> None:
         """Create the download into a database. `eth_peers` returns the connected peers whose best block is known."""
         self._store = store
+        self._engine = engine
         self._eth_peers = eth_peers
         self._write: Lane = lanes.write
         self._read: Lane = lanes.peers
@@ -74,6 +80,8 @@ class HistoryDownload:
         if start is None or start <= max(lowest, 1):
             return False
         headers = await self._read.run(lambda: self._headers(start, max(lowest, 1)))
+        for header in await self._read.run(lambda: self._engine.unsealed(headers)):
+            await self._replace(header)
         bodies = asyncio.create_task(self._bodies(headers))
         try:
             receipts = await self._receipts(headers)
@@ -100,6 +108,23 @@ class HistoryDownload:
                 raise StorageError(f"The header of block {number} is missing; run `ophion storage check`.")
             found.append(HashedHeader(Header.decode(raw), block_hash))
         return found
+
+    async def _replace(self, header: HashedHeader) -> None:
+        """Replace a stored header with wrong seals by the same header with the right seals."""
+
+        async def request(peer: EthPeer) -> int:
+            found = await peer.headers(GetHeaders(header.hash, 1))
+            if not found:
+                return 0
+            if await self._read.run(lambda: self._engine.unsealed(found)):
+                peer.useless("it sent a header with wrong seals")
+                return 0
+            with translated():
+                await self._write.run(lambda: self._history.replace_header(header.hash, found[0].header.encode()))
+            return 1
+
+        log.warning("header with wrong seals is fetched again number=%d hash=0x%s", header.number, header.hash.hex())
+        await self._ask(header, request, is_needed=True)
 
     async def _bodies(self, headers: list[HashedHeader]) -> list[Body]:
         """Return the bodies of the first blocks, at least of one."""

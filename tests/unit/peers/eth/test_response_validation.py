@@ -8,16 +8,28 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ophion.chain.block import decode_block
 from ophion.chain.events import ChainBlock
-from ophion.errors import DecodeError
+from ophion.chainspec.genesis import parse_genesis
+from ophion.consensus.bft.engine import BftEngine
+from ophion.consensus.bft.extra_data import ExtraForm
+from ophion.consensus.engine import Vote
+from ophion.consensus.engine_factory import engine_for
+from ophion.errors import DecodeError, InvalidHeader
+from ophion.native.crypto import bft_block_hash
 from ophion.native.exceptions import NativeError
+from ophion.native.wire import header_fields
 from ophion.peers.disconnect_reasons import PeerMisbehaved
 from ophion.peers.eth.messages import GetHeaders
 from ophion.peers.eth.response_reader import ResponseReader
 from ophion.peers.eth.response_validation import read_bodies, read_headers, read_receipts, read_transactions, wrapped
 from ophion.primitives import rlp
+from ophion.primitives.header import Header
+from ophion.primitives.rlp import RlpError
+from ophion.testing.bft_chain import sealed_blocks
+from ophion.testing.busy_chain import genesis_text
 from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, fee_transaction, legacy_transaction
 
@@ -59,6 +71,49 @@ def test_headers_that_were_asked_for_are_taken(node: TestCore, request_: GetHead
     assert read_headers(rlp.EMPTY_LIST, request_, node.chain.engine) == []
     fewer = read_headers(rlp.list_of(items[:2]), request_, node.chain.engine)
     assert [header.number for header in fewer] == [header.number for header in found[:2]]
+
+
+@pytest.mark.parametrize("protocol", ["qbft", "ibft2"])
+def test_the_fast_path_of_header_hashes(protocol: str) -> None:
+    """`header_fields` and `bft_block_hash` agree with `Header.decode` and `BftEngine.hashed`, or leave the header to
+    them.
+    """
+    engine = engine_for(parse_genesis(genesis_text(protocol)).spec)
+    assert isinstance(engine, BftEngine)
+    codec = engine.protocol(1)
+    raws = [header.header.encode() for header, _ in sealed_blocks(protocol, 4, 20)]
+    header = Header.decode(raws[3])
+    extra = codec.decode_extra(header.extra_data)
+    for vote, round_number in ((None, 0), (None, 300), (Vote(bytes(20), True), 0), (Vote(b"\x07" * 20, False), 5)):
+        changed = codec.encode_extra(replace(extra, vote=vote, round=round_number), ExtraForm.FULL)
+        raws.append(replace(header, extra_data=changed).encode())
+        assert (bft_block_hash(raws[-1], protocol == "qbft") is None) == (vote is not None)
+    late = {"base_fee_per_gas": 2**70, "withdrawals_root": bytes(32)}
+    raws.append(replace(header, **late).encode())
+    raws.append(replace(header, **late, blob_gas_used=0, excess_blob_gas=2**63, requests_hash=None).encode())
+    for raw in raws:
+        slow = Header.decode(raw)
+        assert header_fields(raw) is not None
+        assert read_headers(rlp.list_of([raw]), GetHeaders(slow.number, 1), engine) == [engine.hashed(slow)]
+    for raw in raws[:8]:
+        for at in range(len(raw)):
+            for byte in (raw[at] ^ 1, 0, 0x80):
+                wrong = raw[:at] + bytes([byte]) + raw[at + 1 :]
+                fields = header_fields(wrong)
+                try:
+                    slow = Header.decode(wrong)
+                except RlpError:
+                    assert fields is None
+                    continue
+                assert fields is None or Header(*fields) == slow  # type: ignore[arg-type]
+                if slow.number == 0:
+                    continue  # the genesis header is hashed in full
+                fast = bft_block_hash(wrong, protocol == "qbft")
+                try:
+                    assert fast in (None, engine.hashed(slow).hash)
+                except InvalidHeader:
+                    # only round and seals may be malformed, which the hash does not cover
+                    assert fast is None or len(rlp.split_list(slow.extra_data, 5)) == 5
 
 
 def test_headers_that_do_not_follow_each_other_are_a_breach(node: TestCore) -> None:

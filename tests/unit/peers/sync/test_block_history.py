@@ -67,7 +67,7 @@ class Story:
         return [peer for peer in self.new.eth.peers if peer.is_usable]
 
     def download(self) -> HistoryDownload:
-        return HistoryDownload(self.store, self.usable, InlineLanes())
+        return HistoryDownload(self.store, self.new.chain.engine, self.usable, InlineLanes())
 
     def check(self, start: int) -> None:
         """Check that exactly the blocks from `start` on have bodies, receipts and indices."""
@@ -191,6 +191,31 @@ def test_a_lying_peer_is_disconnected(tmp_path: Path, blocks: list[bytes], code:
             pass
         story.check(0)
         assert story.wires[1].ended is None
+
+    run(tmp_path, blocks, 2, tell)
+
+
+def test_a_header_with_wrong_seals_is_fetched_again(tmp_path: Path, blocks: list[bytes]) -> None:
+    """The hash of a header does not cover its seals, so a lying peer could have sent other seals."""
+
+    async def tell(story: Story) -> None:
+        theirs, engine = story.nodes[0].chain, story.new.chain.engine
+        header = _some(theirs.canonical(140))
+        wrong = engine.attach(header.header, [bytes(64) + b"\x01"] * 3)
+        assert engine.hashed(wrong).hash == header.hash
+        BlockHistory(story.store).replace_header(header.hash, wrong.encode())
+        assert story.store.header(header.hash) == wrong.encode()
+
+        def unsealed(sent: int, payload: bytes) -> bytes:
+            return payload.replace(header.header.encode(), wrong.encode()) if sent == Code.BLOCK_HEADERS else payload
+
+        story.connect(unsealed, None)
+        await until(lambda: len(story.usable()) == 2)
+        assert engine.unsealed([engine.hashed(wrong), header]) == [engine.hashed(wrong)]
+        while await story.download().step():
+            pass
+        assert story.store.header(header.hash) == header.header.encode()
+        story.check(0)
 
     run(tmp_path, blocks, 2, tell)
 
