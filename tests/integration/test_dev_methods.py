@@ -92,3 +92,10 @@ def test_an_account_and_a_transaction_that_waits_for_its_receipt(tmp_path: Path)
         found = node.ask("eth_getAccount", OTHER, "latest")
         assert (found["nonce"], found["balance"]) == ("0x0", "0x5")
         assert node.ask("eth_getAccount", OTHER, "0x0") is None
+
+
+def test_a_chain_without_proof_of_work_has_no_work_for_miners(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, process):
+        assert node.error("eth_getWork") == -32000
+        assert node.ask("eth_submitWork", "0x" + "00" * 8, "0x" + "11" * 32, "0x" + "22" * 32) is False
+    assert "Traceback" not in process.output()

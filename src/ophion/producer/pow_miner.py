@@ -109,10 +109,12 @@ class WorkPackages:
             return True
         return age < _LIFETIME_S and candidate.pool_version == assembler.pool.version
 
-    async def work(self) -> MiningWork:
-        """Return the current candidate as work for an external miner."""
+    async def work(self) -> MiningWork | None:
+        """Return the current candidate as work for an external miner; None if its block needs no proof of work."""
         candidate = await self.candidate()
         header = candidate.built.header
+        if not header.difficulty:
+            return None
         limit = min(target(header.difficulty), _MAX_WORD)
         seed = ethash_seed(header.number // _EPOCH_LENGTH)
         return MiningWork(candidate.seal_hash, seed, limit.to_bytes(32, "big"), header.number)
@@ -123,6 +125,8 @@ class WorkPackages:
         if candidate is None or not self.is_current(candidate):
             return False
         header = candidate.built.header
+        if not header.difficulty:
+            return False
         expected, result = await self._lane.run(lambda: ethash_compute(seal_hash, nonce, header.number))
         if expected != mix_hash or int.from_bytes(result, "big") > target(header.difficulty):
             return False
