@@ -51,7 +51,7 @@ def test_import_of_a_chain() -> None:
 def test_start_of_a_development_node() -> None:
     modules = imported(COMMAND, *DEV)
     check(
-        modules, 281, {"_ssl", "_hashlib", "ast", "dis", "termios", "ophion.dev.fork.remote_state", "ophion.cli.help"}
+        modules, 283, {"_ssl", "_hashlib", "ast", "dis", "termios", "ophion.dev.fork.remote_state", "ophion.cli.help"}
     )
     assert "ophion.node.services" in modules
 

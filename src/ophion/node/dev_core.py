@@ -15,7 +15,6 @@ from ophion.chainspec.spec import ChainSpec
 from ophion.dev.cheat_codes import DevNode, Identity
 from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
-from ophion.dev.genesis_number import begin_at_number
 from ophion.dev.head_control import restore_edit
 from ophion.dev.sealer import DevSealer
 from ophion.node.core_config import CoreConfig
@@ -77,6 +76,8 @@ class DevBuild:
             self.clock.set_time(chain.head.timestamp)
         else:
             if self._config.dev.genesis_number:
+                from ophion.dev.genesis_number import begin_at_number  # lazy import: few chains begin at a number
+
                 begin_at_number(chain, genesis, self._config.dev.genesis_number)
             restore_edit(chain)
             if self._starts_at_genesis and chain.head.hash == chain.genesis.hash:

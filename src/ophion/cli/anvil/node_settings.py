@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ophion.cli.anvil.chain_names import fork_name
 from ophion.cli.anvil.options import AnvilOptions, ColorChoice
 
 _MAX_BYTES = 2**31 - 1
@@ -43,7 +42,7 @@ def node_tokens(given: AnvilOptions) -> list[str]:
         ("--dev-automine", "false" if given.no_mining else None),
         ("--dev-mixed-mining", _on(given.is_mixed)),
         ("--block-period", given.block_time),
-        ("--dev-fork", given.hardfork and fork_name(given.hardfork)),
+        ("--dev-fork", given.hardfork and _fork(given.hardfork)),
         ("--dev-init-file", given.init),
         ("--dev-ipc-path", None if given.ipc is None else (*given.ipc, _DEFAULT_IPC)[0]),
         ("--rpc-http-cors-origins", "none" if given.has_no_cors else given.allow_origin),
@@ -79,6 +78,12 @@ def node_tokens(given: AnvilOptions) -> list[str]:
         ("--logging", "OFF" if given.silent else None),
     )
     return [f"{flag}={value}" for flag, value in plain if value is not None]
+
+
+def _fork(name: str) -> str:
+    from ophion.cli.anvil.chain_names import fork_name  # lazy import: few command lines name a fork
+
+    return fork_name(name)
 
 
 def _on(is_set: bool) -> str | None:

@@ -11,7 +11,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ophion.cli.anvil.chain_names import chain_id
 from ophion.node.dev_options import DevOrder
 from ophion.producer.options import MAX_PERIOD_S
 from ophion.runtime.options import Options, OptionSpec, at_least, between, option, read_host, specs_of
@@ -55,6 +54,12 @@ def _ignored(*flags: str, why: str, **settings: Any) -> Any:
 def _unsupported(*flags: str, why: str, **settings: Any) -> Any:
     help = f"{why[0].upper()}{why[1:]}."
     return option(*flags, default=None, hidden=True, check=_refused(why), help=help, **settings)
+
+
+def _chain_id(text: str) -> int:
+    from ophion.cli.anvil.chain_names import chain_id  # lazy import: few command lines name a chain
+
+    return chain_id(text)
 
 
 def _check_network(value: str) -> None:
@@ -219,7 +224,7 @@ class AnvilOptions(IdleOptions):
         help="Continue the chain of this node; URL@BLOCK names a block.",
     )
     fork_chain_id: int | None = option(
-        "--fork-chain-id", default=None, parse=chain_id, metavar="ID", check=at_least(1), help="Chain id of a fork."
+        "--fork-chain-id", default=None, parse=_chain_id, metavar="ID", check=at_least(1), help="Chain id of a fork."
     )
     fork_block_number: int | None = option(
         "--fork-block-number", default=None, help="Block to continue from; with -N, N blocks before the latest."
@@ -244,7 +249,7 @@ class AnvilOptions(IdleOptions):
     chain_id: int | None = option(
         "--chain-id",
         default=None,
-        parse=chain_id,
+        parse=_chain_id,
         metavar="ID",
         check=at_least(1),
         help="Chain id or name of a public chain; 31337 with a preset.",
