@@ -12,6 +12,7 @@ import logging
 import re
 import socket
 import stat
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _MAX_OPEN_REQUESTS: Final = 128
 _MAX_CONNECTIONS: Final = 256
+_MESSAGES_PER_TURN: Final = 32
+"""Maximum number of messages of one client that are answered in one iteration of the event loop."""
 _OWNER_ONLY: Final = 0o600
 _MARKS: Final = re.compile(rb'["\\{}\[\]]')
 _SPACE: Final = b" \t\r\n"
@@ -92,7 +95,8 @@ class IpcConnection(asyncio.Protocol):
     def __init__(self, service: IpcService) -> None:
         self._service = service
         self._splitter = JsonSplitter(service.max_message_bytes)
-        self._waiting: list[bytes] = []
+        self._waiting: deque[bytes] = deque()
+        self._is_scheduled = False
         self._requests: set[PendingReply[Complete]] = set()
         self._is_paused = False
         self._transport = cast(asyncio.Transport, None)
@@ -147,14 +151,23 @@ class IpcConnection(asyncio.Protocol):
 
     def _settle(self) -> None:
         """Answer waiting messages, as far as the limits allow, and read more only when none is waiting."""
-        while self._waiting and self._may_ask:
-            self._answer(self._service.handle(self._waiting.pop(0), self))
+        for _ in range(_MESSAGES_PER_TURN):
+            if not self._waiting or not self._may_ask:
+                break
+            self._answer(self._service.handle(self._waiting.popleft(), self))
         if self._transport.is_closing():
             return
+        if self._waiting and self._may_ask and not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._continue)
         if self._waiting:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+
+    def _continue(self) -> None:
+        self._is_scheduled = False
+        self._settle()
 
     def _answer(self, reply: Reply) -> None:
         if isinstance(reply, StreamedAnswer):

@@ -110,6 +110,27 @@ def test_open_requests_are_limited_and_abandoned_with_the_connection(tmp_path: P
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
+def test_many_messages_of_one_client_leave_room_for_others(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    def note(message: bytes, caller: object) -> Reply:
+        seen.append(message)
+        return message
+
+    async def scenario() -> None:
+        async with served(tmp_path / "node.ipc", note):
+            many, first = await asyncio.open_unix_connection(tmp_path / "node.ipc")
+            one, second = await asyncio.open_unix_connection(tmp_path / "node.ipc")
+            first.write(b"{}" * 20_000)
+            second.write(b"[5]")
+            assert await one.readline() == b"[5]\n"
+            assert len(seen) < 20_000
+            for _ in range(20_000):
+                assert await many.readline() == b"{}\n"
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
 def test_a_left_over_socket_is_replaced_and_anything_else_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "node.ipc"
     left = socket.socket(socket.AF_UNIX)
