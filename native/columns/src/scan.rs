@@ -56,6 +56,12 @@ fn canonical(snapshot: &Snapshot, number: u64) -> Result<B256> {
     found.ok_or_else(|| Error::Storage(format!("block {number} is not part of the chain")))
 }
 
+/// Maximum size in bytes of mapped files, among them the database, between two tables.
+pub const MAX_MAPPED_BYTES: usize = 96 << 20;
+
+/// Number of blocks whose sizes are read before the mapped pages are counted.
+const BLOCKS_PER_CHECK: u64 = 64;
+
 /// Maximum size in bytes of the transactions in a range of several blocks.
 const MAX_RANGE_BYTES: usize = 4 << 20;
 
@@ -67,6 +73,9 @@ pub fn range_ends(snapshot: &Snapshot, first: u64, last: u64, max_transactions: 
         let hash = canonical(snapshot, number)?;
         let (transactions, size) =
             snapshot.body_size(&hash)?.ok_or_else(|| Error::damaged(format!("block {hash} has no body")))?;
+        if number.is_multiple_of(BLOCKS_PER_CHECK) {
+            snapshot.inner.limit_mapped_pages(MAX_MAPPED_BYTES);
+        }
         // Count an empty block like one transaction, because both cost about the same.
         let is_full = count + transactions + 1 > max_transactions || bytes + size > MAX_RANGE_BYTES;
         if number > first && is_full {

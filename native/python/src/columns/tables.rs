@@ -231,6 +231,7 @@ fn scan_table(
     store.get().read(py, |snapshot| {
         let mut table = Table::new(&dataset.specs(), &columns);
         let next = scan::scan(&mut table, dataset, snapshot, (first, last), filter, chain_id, max_bytes)?;
+        snapshot.inner.limit_mapped_pages(scan::MAX_MAPPED_BYTES);
         Ok((next, finished(table, hex)))
     })
 }
@@ -275,6 +276,9 @@ fn replay_tables(
             if tables.iter().map(|(_, table)| table.size()).sum::<usize>() >= max_bytes {
                 break;
             }
+        }
+        if let Some(store) = blocks.first().and_then(|block| block.parent.store.as_ref()) {
+            store.limit_mapped_pages(scan::MAX_MAPPED_BYTES);
         }
         let rows = tables.into_iter().map(|(_, table)| finished(table, hex)).collect();
         Ok::<_, ophion_primitives::errors::Error>((done, rows))

@@ -14,6 +14,7 @@ use revm_state::Bytecode;
 use super::block_records::{BlockRecord, Effects};
 use super::forked_state::Fork;
 use super::log_index::{self, folds};
+use super::mapped_pages;
 use super::node_cache::NodeCache;
 use super::node_writer::NodeWriter;
 use super::opening;
@@ -75,6 +76,11 @@ pub struct Database {
 }
 
 impl Database {
+    /// Unmap the pages of the database if more than `max_bytes` of files are mapped. Later reads map them again.
+    pub fn limit_mapped_pages(&self, max_bytes: usize) {
+        mapped_pages::limit(&self.env.path().join("data.mdb"), max_bytes);
+    }
+
     pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result<Arc<Self>> {
         let (env, tables, row_tables) = opening::open(path, create, read_only, durable)?;
         let txn = env.read_txn()?;

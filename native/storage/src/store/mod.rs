@@ -16,6 +16,7 @@
 //! | key_value_tables.rs        | tables of other packages                      |
 //! | known_rows.rs              | where a snapshot has found trie nodes         |
 //! | log_index.rs               | blocks by log address and topic               |
+//! | mapped_pages.rs            | memory that the map of the file takes         |
 //! | memory_limit.rs            | memory of the machine or the control group    |
 //! | private_results.rs         | results of private transactions               |
 //! | reachability.rs            | trie nodes that the stored states need        |
@@ -36,6 +37,7 @@ mod integrity_check;
 mod key_value_tables;
 mod known_rows;
 mod log_index;
+mod mapped_pages;
 mod memory_limit;
 mod node_cache;
 mod node_writer;

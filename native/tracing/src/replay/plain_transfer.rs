@@ -1,7 +1,7 @@
 //! Fast path for plain transfers: transactions that only move wei to an account without code.
 //!
-//! Their effects follow from the accounts, so the EVM does not run. Without state changes to report, and with a receipt
-//! that proves that no code ran, the accounts are not read either. The slow path is `block::trace_one`;
+//! Their effects follow from the accounts, so the EVM does not run. If the replay writes no state changes and the
+//! receipt proves that no code ran, the accounts are not read either. The slow path is `block::trace_one`;
 //! `tests/unit/chain/test_traced_block.py` compares both.
 
 use alloy_consensus::transaction::Transaction as _;
