@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -479,4 +480,62 @@ def filters(node: Node) -> Any:
     batch = [("eth_chainId", []), ("eth_noSuch", []), ("eth_getBalance", [OTHER, "latest"]), ("eth_call", [5])]
     for answer in node.batch(batch):
         seen.append((answer["id"], answer.get("result"), answer.get("error", {}).get("code")))
+    return seen
+
+
+@script
+def random_operations(node: Node) -> Any:
+    """300 operations in a random order that the seed fixes: transactions, blocks, edits, time and rules."""
+    chance = random.Random(33)
+    accounts, places = [FIRST, SECOND], [OTHER, WHALE]
+    node.ask("anvil_setCode", OTHER, CODE)
+    node.ask("anvil_setBalance", WHALE, hex(10**20))
+    seen: list[Any] = []
+
+    def send() -> None:
+        values = (0, 1, 10**18, 10**23)
+        sent = {
+            "from": chance.choice(accounts),
+            "to": chance.choice(accounts + places),
+            "value": hex(chance.choice(values)),
+        }
+        sent["gas"] = hex(chance.choice((20_999, 21_000, 60_000, 40_000_000)))
+        answer = node.answer("eth_sendTransaction", sent)
+        receipt = node.mined(answer["result"]) if "result" in answer else {}
+        seen.append([receipt.get(name) for name in ("status", "gasUsed", "blockNumber", "effectiveGasPrice")])
+
+    def create() -> None:
+        code = chance.choice(("0x60015f5560055ff3", "0x5f5ffd", "0xfe"))
+        receipt = node.mined(node.ask("eth_sendTransaction", {"from": FIRST, "data": code, "gas": "0x30000"}))
+        seen.append([receipt[name] for name in ("status", "gasUsed", "contractAddress")])
+
+    def impersonate() -> None:
+        node.ask("anvil_impersonateAccount", WHALE)
+        seen.append(node.mined(node.send(WHALE, SECOND, 5))["gasUsed"])
+        node.ask("anvil_stopImpersonatingAccount", WHALE)
+
+    def move_time() -> None:
+        node.ask("evm_setNextBlockTimestamp", node.time() + chance.choice((1000, 5000)))
+        before = node.time()
+        node.ask("anvil_mine", "0x1")
+        seen.append(node.time() - before)
+
+    def edit() -> None:
+        node.ask("anvil_setBalance", chance.choice((FIRST, SECOND)), hex(chance.choice((10**18, 10**22, 10**24))))
+        node.ask("anvil_setStorageAt", OTHER, hex(chance.randrange(3)), _word(chance.randrange(9)))
+        node.ask("anvil_setBlockGasLimit", hex(chance.choice((30_000_000, 20_000_000))))
+        node.ask("anvil_setCoinbase", chance.choice(places))
+
+    def look() -> None:
+        block = node.block()
+        seen.append([block[name] for name in ("number", "gasUsed", "gasLimit", "baseFeePerGas", "miner")])
+        seen.append(
+            [(node.balance(one), node.ask("eth_getTransactionCount", one, "latest")) for one in accounts + places]
+        )
+        seen.append([node.ask("eth_getStorageAt", OTHER, hex(slot), "latest") for slot in range(3)])
+        seen.append(node.ask("txpool_status"))
+
+    kinds = (send, send, send, create, impersonate, move_time, edit, look, lambda: node.ask("anvil_mine", "0x2"))
+    for _ in range(300):
+        chance.choice(kinds)()
     return seen
