@@ -56,6 +56,12 @@ def _unsupported(*flags: str, why: str, **settings: Any) -> Any:
     return option(*flags, default=None, hidden=True, check=_refused(why), help=help, **settings)
 
 
+def _at_most_one(values: tuple[Any, ...] | None) -> None:
+    """Check an option whose value may be left out."""
+    if values is not None and len(values) > 1:
+        raise ValueError("expected a single value")
+
+
 def _chain_id(text: str) -> int:
     from ophion.cli.anvil.chain_names import chain_id  # lazy import: few command lines name a chain
 
@@ -156,6 +162,7 @@ class AnvilOptions(IdleOptions):
         default=None,
         bare=True,
         metavar="PATH",
+        check=_at_most_one,
         help="Unix socket for JSON-RPC; /tmp/anvil.ipc without a path.",
     )
     load_state: Path | None = option("--load-state", default=None, help="File that is loaded at the start.")
@@ -168,6 +175,7 @@ class AnvilOptions(IdleOptions):
         default=None,
         bare=True,
         metavar="WORDS",
+        check=_at_most_one,
         help="Take a new mnemonic of 12, 15, 18, 21 or 24 words; 12 without a number.",
     )
     seed: int | None = option(

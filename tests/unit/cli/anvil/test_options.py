@@ -182,6 +182,9 @@ def test_a_mnemonic_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     ("given", "reason"),
     [
         ("--chain-id=0", "0 is less than 1"),
+        ("--chain-id=moon", "'moon' is neither a number nor a chain name that this node knows"),
+        ("--ipc=a,b", "expected a single value"),
+        ("--mnemonic-random=12,15", "expected a single value"),
         ("--block-time=0", "0.0 is not between 0.001 and 1000000000"),
         ("--block-time=1e18", "1e+18 is not between 0.001 and 1000000000"),
         ("--block-time=nan", "'nan' is not a number"),
