@@ -423,6 +423,9 @@ def unusual_calls(node: Node) -> Any:
         node.code("eth_call", 5),
         node.code("eth_call"),
     ]
+    for price in ("gasPrice", "maxFeePerGas"):
+        seen.append(node.outcome("eth_call", {"from": FIRST, "data": "0x3a5f5260205ff3", price: "0x1"}, "latest"))
+        seen.append(node.outcome("eth_call", {"from": FIRST, "data": "0x485f5260205ff3", price: "0x1"}, "latest"))
     numbers = ("number", "0x64"), ("time", "0x5"), ("gasLimit", "0x100000"), ("coinbase", FIRST), ("random", value)
     for name, changed in numbers:
         read = {"number": "43", "time": "42", "gasLimit": "45", "coinbase": "41", "random": "44"}[name]

@@ -82,7 +82,9 @@ def run_call(
 ) -> bytes | Awaitable[bytes]:
     """Return the output of a call. Raises `RpcError` if the call reverts, halts or is invalid."""
     requested = checked(ctx, requested)
-    request = requested.request(gas_for(ctx, requested, gas_limit))
+    # as in Anvil, calls on a node with its preset may offer any price
+    is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
+    request = requested.request(gas_for(ctx, requested, gas_limit), checks_base_fee=not is_anvil)
     accounts = overrides or ()
     if ctx.light_calls.knows(requested.to, requested.input):
         seen = console_reads()

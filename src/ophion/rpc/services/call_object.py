@@ -50,11 +50,12 @@ class Call:
         """Return the same call with this blob gas price."""
         return replace(self, max_fee_per_blob_gas=price)
 
-    def request(self, gas: int, strict: bool = True) -> CallRequest:
+    def request(self, gas: int, strict: bool = True, checks_base_fee: bool = True) -> CallRequest:
         """Return the call in the form of the extension, with this gas limit.
 
         The balance is checked only if the call names a sender. `strict` applies to calls without a `strict` key. If a
-        call has both a gas price and EIP-1559 fees, the EIP-1559 fees apply.
+        call has both a gas price and EIP-1559 fees, the EIP-1559 fees apply. Without `checks_base_fee`, the price may
+        be below the base fee.
         """
         sender = self.sender
         is_strict = strict if self.is_strict is None else self.is_strict
@@ -81,7 +82,7 @@ class Call:
             access_list=self.access_list,
             authorizations=self.authorizations,
             check_balance=pays,
-            check_base_fee=strict or is_strict,
+            check_base_fee=checks_base_fee and (strict or is_strict),
         )
 
 
