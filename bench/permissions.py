@@ -5,7 +5,7 @@
 
 `bench/inbound_flood.py` measures whole connection attempts, not only the rule.
 
-The three variants alternate, and the best round of each counts, because the machine may have other load. Each round has
+The variants alternate, and the best round of each counts, because the machine may have other load. Each round has
 new transactions, so that the cost of admission includes their signatures.
 """
 
@@ -118,6 +118,7 @@ def with_nodes(turns: int) -> None:
             "file": (f"{flag}-config-file-enabled", f"{flag}-config-file={path}/rules.toml"),
             "contract": (f"{flag}-contract-enabled", f"{flag}-contract-address=0x{ACCOUNT_INGRESS.hex()}"),
         }
+        kinds["admission"] = (*kinds["contract"], f"{flag}-contract-at-admission")
         best = {name: (0.0, float("inf")) for name in kinds}
         for turn in range(turns):
             for name, options in kinds.items():
