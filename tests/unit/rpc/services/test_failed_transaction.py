@@ -46,6 +46,11 @@ def test_a_halt_is_an_error_too(node: tuple[str, NodeProcess]) -> None:
     assert "without a reason" in answer(node[1], HARDHAT_GAS, "0x60006000fd")["error"]["message"]
 
 
+def test_a_client_that_sends_fast_gets_every_error(node: tuple[str, NodeProcess]) -> None:
+    answers = [answer(node[1], HARDHAT_GAS, "0xfe") for _ in range(50)]
+    assert [found for found in answers if "error" not in found] == []
+
+
 def test_other_clients_read_the_receipt(node: tuple[str, NodeProcess]) -> None:
     name, process = node
     found = answer(process, 200_000, CODE)
