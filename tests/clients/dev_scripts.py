@@ -130,6 +130,7 @@ def defaults(node: Node) -> Any:
     return [
         node.ask("eth_chainId"),
         node.ask("net_version"),
+        node.ask("net_listening"),
         node.ask("eth_accounts"),
         [node.balance(account) for account in node.ask("eth_accounts")],
         version.startswith("anvil/v1.7.1"),

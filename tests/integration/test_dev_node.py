@@ -80,9 +80,17 @@ def test_plain_dev_keeps_its_defaults_and_has_cheat_codes(tmp_path: Path) -> Non
     with dev(tmp_path / "data") as (node, _):
         assert node.ask("eth_chainId") == "0x7e2"
         assert node.ask("net_peerCount") == "0x0"
+        assert node.ask("net_listening") is False
         assert node.ask("debug_traceBlockByNumber", "0x0") == []
         assert node.ask("admin_nodeInfo")["protocols"]["eth"]["network"] == 2018
         assert snapshot_and_revert(node)[:5] == ["0x0", 1, 10**18, "0x1", 4]
+
+
+def test_clients_of_a_preset_see_a_node_that_listens(tmp_path: Path) -> None:
+    # programs ask this to check their connection
+    for preset in ("anvil", "hardhat"):
+        with dev(tmp_path / preset, f"--preset={preset}") as (node, _):
+            assert node.ask("net_listening") is True
 
 
 def test_mining_many_blocks_outlasts_the_request_timeout(tmp_path: Path) -> None:

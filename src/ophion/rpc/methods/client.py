@@ -47,7 +47,12 @@ def version(ctx: RpcContext) -> Text:
 
 @method("net_listening", examples=[Example([], False)])
 def listening(ctx: RpcContext) -> Boolean:
-    """Returns whether this node accepts peer connections."""
+    """Returns whether this node accepts peer connections; true with a preset of the development node.
+
+    Programs ask this to check their connection (`isListening` of web3.js). Anvil and Hardhat's node answer true.
+    """
+    if ctx.dev is not None and ctx.dev.identity.preset is not None:
+        return True
     return ctx.peers is not None and ctx.peers.is_listening
 
 
