@@ -99,11 +99,16 @@ def test_a_node_that_is_stopped_leaves_no_database(network: Network, tmp_path: P
     alone = [network.genesis, *PEERS, "--sync-mode=SNAP"]
     command = [*COMMAND, f"--data-path={tmp_path / 'new'}", *alone]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment()) as one:
-        wait_for(lambda: (tmp_path / "new" / "snap" / "database" / "data.mdb").exists())
-        time.sleep(0.5)
+        assert one.stdout is not None
+        output = b""
+        # before this line, the signal handler may not be there yet
+        while b"P2P service started" not in output:
+            line = one.stdout.readline()
+            assert line, output.decode()
+            output += line
         one.terminate()
-        output = one.communicate(timeout=30)[0].decode()
-    assert one.returncode == 0, output
+        output += one.communicate(timeout=30)[0]
+    assert one.returncode == 0, output.decode()
     assert not (tmp_path / "new" / "database" / "data.mdb").exists()
 
 

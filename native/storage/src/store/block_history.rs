@@ -4,18 +4,19 @@
 //! the highest block down. The record `history` in `meta` is the number (8 bytes) of the lowest block of which all later
 //! blocks have bodies and receipts. The record is absent if no block lacks them. The genesis block always has both.
 //!
-//! A read of a missing body or receipt fails with `Error::NotDownloaded`, so no reader takes the block for unknown.
+//! `missing_bodies.rs` lets reads of missing bodies and receipts fail.
 
 use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes, U256, keccak256};
-use heed::{RoTxn, RwTxn};
+use heed::RwTxn;
 use ophion_primitives::errors::{Error, Result};
 
 use super::database::Database;
 use super::log_index::{self, folds};
+use super::missing_bodies::{expect, history_start};
 use super::read_snapshot::Snapshot;
-use super::records::{HEADER_AT, append_body_prefix, number, read_header};
+use super::records::{HEADER_AT, append_body_prefix, remove_above};
 use super::state_download::Named;
 use super::tables::{Tables, meta};
 use super::tx_index::{self, KEY, packed};
@@ -37,38 +38,6 @@ pub struct ReceivedBlock<'a> {
     pub hash: B256,
     pub body: Arc<BodyData>,
     pub receipts: &'a [ReceiptData],
-}
-
-/// Return the number of the lowest block from which on bodies and receipts are stored; None if no block lacks them.
-pub(super) fn history_start(tables: &Tables, txn: &RoTxn<'_>) -> Result<Option<u64>> {
-    Ok(tables.meta.get(txn, meta::HISTORY)?.map(number))
-}
-
-/// Return the stored body of a block; None if the block is unknown.
-pub(super) fn body_row<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<&'t [u8]>> {
-    present(tables, txn, hash, tables.bodies.get(txn, hash.as_slice())?)
-}
-
-/// Return the stored receipts of a block; None if the block is unknown.
-pub(super) fn receipts_row<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Result<Option<&'t [u8]>> {
-    present(tables, txn, hash, tables.receipts.get(txn, hash.as_slice())?)
-}
-
-/// Return a row of a block. Fails if the row is absent because it is not downloaded yet.
-fn present<'t>(tables: &Tables, txn: &RoTxn<'_>, hash: &B256, row: Option<&'t [u8]>) -> Result<Option<&'t [u8]>> {
-    if row.is_none()
-        && let Some(from) = history_start(tables, txn)?
-        && let Some((number, _, _)) = read_header(tables, txn, hash)?
-    {
-        expect(number, number, from)?;
-    }
-    Ok(row)
-}
-
-/// Fail if one of the blocks from `first` to `last` is before the block `from`. The genesis block is always stored.
-fn expect(first: u64, last: u64, from: u64) -> Result<()> {
-    let number = first.max(1);
-    if number <= last && number < from { Err(Error::NotDownloaded { number, from }) } else { Ok(()) }
 }
 
 impl Snapshot {
@@ -152,15 +121,6 @@ impl Database {
             set_start(tables, txn, start)
         })
     }
-}
-
-/// Delete the entries of the canonical chain above a block.
-pub(super) fn remove_above(tables: &Tables, txn: &mut RwTxn<'_>, last: u64) -> Result<()> {
-    let mut above = last + 1;
-    while tables.canonical.delete(txn, &above.to_be_bytes())? {
-        above += 1;
-    }
-    Ok(())
 }
 
 /// Store the number of the lowest block with a body. While a block lacks its body, the layout version is another one,

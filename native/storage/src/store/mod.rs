@@ -18,6 +18,7 @@
 //! | log_index.rs               | blocks by log address and topic               |
 //! | mapped_pages.rs            | memory that the map of the file takes         |
 //! | memory_limit.rs            | memory of the machine or the control group    |
+//! | missing_bodies.rs          | reads of bodies that may not be there yet     |
 //! | private_results.rs         | results of private transactions               |
 //! | reachability.rs            | trie nodes that the stored states need        |
 //! | node_cache.rs              | trie nodes near the root, in memory           |
@@ -39,6 +40,7 @@ mod known_rows;
 mod log_index;
 mod mapped_pages;
 mod memory_limit;
+mod missing_bodies;
 mod node_cache;
 mod node_writer;
 mod opening;

@@ -230,7 +230,7 @@ fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
         version => Err(Error::Storage(format!(
             "the database has layout {}, this program knows layout {}: use a newer Ophion or another data path",
             version.and_then(|version| version.first()).copied().unwrap_or(0),
-            meta::LAYOUT_VERSION[0]
+            meta::LAYOUT_WITHOUT_BODIES[0]
         ))),
     }
 }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_has_room_for_a_file_to_grow() {
+    fn a_map_lets_a_file_grow() {
         assert_eq!(map_size(0), MAP_SIZE);
         assert_eq!(map_size(1 << 36), MAP_SIZE);
         assert_eq!(map_size((1 << 37) + 4096), (1 << 39) + MIN_MAP_BYTES);

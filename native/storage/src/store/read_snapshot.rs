@@ -6,10 +6,10 @@ use alloy_primitives::{B256, U256};
 use heed::{RoTxn, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
-use super::block_history::{body_row, receipts_row};
 use super::database::{Database, missing};
 use super::known_rows::KnownRows;
 use super::log_index;
+use super::missing_bodies::{body_row, receipts_row};
 use super::records::{
     HEADER_AT, Nodes, counted, head, known_at, number, read_body, read_header, read_receipts, split_body,
 };

@@ -4,12 +4,12 @@ use alloy_consensus::Header;
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, B256, U256};
 use alloy_rlp::Decodable;
-use heed::RoTxn;
+use heed::{RoTxn, RwTxn};
 use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};
 
-use super::block_history::{body_row, receipts_row};
 use super::known_rows::KnownRows;
+use super::missing_bodies::{body_row, receipts_row};
 use super::tables::{Table, Tables, meta};
 use crate::chain::body::{BodyData, Known, decode_body};
 use crate::chain::receipts::{self, ReceiptData};
@@ -223,6 +223,15 @@ pub fn stored_hash(record: &[u8], index: usize) -> Option<&[u8]> {
 
 pub fn read_receipts(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<Vec<ReceiptData>>> {
     receipts_row(tables, txn, hash)?.map(receipts::restore).transpose()
+}
+
+/// Delete the entries of the canonical chain above a block.
+pub(super) fn remove_above(tables: &Tables, txn: &mut RwTxn<'_>, last: u64) -> Result<()> {
+    let mut above = last + 1;
+    while tables.canonical.delete(txn, &above.to_be_bytes())? {
+        above += 1;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -27,10 +27,9 @@ use alloy_trie::Nibbles;
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::{Error, Result};
 
-use super::block_history::remove_above;
 use super::database::Database;
 use super::node_writer::NodeWriter;
-use super::records::{Nodes, number};
+use super::records::{Nodes, number, remove_above};
 use super::state_roots::note_root;
 use super::tables::{Tables, meta};
 use crate::trie::{
@@ -150,11 +149,11 @@ impl Database {
         part: Option<(B256, Vec<SlotEntry<'_>>, B256, bool)>,
     ) -> Result<()> {
         let mut ids = Vec::with_capacity(whole.len());
-        let has_room = locked(&self.whole_storages).len() < MAX_STORAGES;
+        let fits_in_memory = locked(&self.whole_storages).len() < MAX_STORAGES;
         self.write_nodes(|txn, tables, writer| {
             for (root, trie) in whole {
                 let link = saved(&trie, writer, txn)?;
-                if has_room {
+                if fits_in_memory {
                     ids.push((root, link.id));
                 } else {
                     tables.meta.put(txn, &storage_key(WHOLE_STORAGE, root), &link.id.to_be_bytes())?;
