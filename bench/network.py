@@ -25,12 +25,15 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from ophion.native.crypto import PrivateKey
 from ophion.testing.network import CHAIN_ID, TestNetwork
 from ophion.testing.signing import legacy_transaction
 
 SENDERS = 64
+IDLE_S = 20
+"""Seconds without transactions for the cost of a vote."""
 LUA = """local lines = {}
 for line in io.lines("%s") do lines[#lines + 1] = line end
 local next = 0
@@ -111,8 +114,16 @@ def flood(network: TestNetwork, seconds: int, connections: int, most: int) -> di
     }
 
 
-def vote_cost(network: TestNetwork) -> dict[str, object]:
-    """Return the number of stored votes, their mean time, and the bucket of the histogram that holds the median."""
+class VoteTimes(NamedTuple):
+    """Stored votes of all nodes since their start."""
+
+    buckets: Counter[float]
+    """Number of votes that took at most so many seconds."""
+    total_s: float
+
+
+def vote_times(network: TestNetwork) -> VoteTimes:
+    """Read the histogram of all nodes."""
     name = "ophion_blockchain_vote_store_seconds"
     buckets: Counter[float] = Counter()
     total_s = 0.0
@@ -124,9 +135,18 @@ def vote_cost(network: TestNetwork) -> dict[str, object]:
                     buckets[float(found[1])] += int(float(found[2]))
                 elif found := re.match(rf"{name}_sum\S* (\S+)", line):
                     total_s += float(found[1])
+    return VoteTimes(buckets, total_s)
+
+
+def vote_cost(before: VoteTimes, after: VoteTimes) -> dict[str, object]:
+    """Return the number of stored votes between two moments, their mean time, and the bucket of the histogram that
+    holds the median.
+    """
+    buckets = after.buckets - before.buckets
     votes = max(buckets.values(), default=0)
+    mean_s = (after.total_s - before.total_s) / max(1, votes)
     median_s = next((bound for bound, count in sorted(buckets.items()) if 2 * count >= votes), 0.0)
-    return {"votes": votes, "mean_ms": round(1000 * total_s / max(1, votes), 2), "median_at_most_ms": 1000 * median_s}
+    return {"votes": votes, "mean_ms": round(1000 * mean_s, 2), "median_at_most_ms": 1000 * median_s}
 
 
 def kill(network: TestNetwork) -> dict[str, object]:
@@ -173,10 +193,13 @@ def main() -> None:
             network.wait(lambda: min(network.heights()) >= 3, 30, "the third block")
             time.sleep(3)
             if chosen.vote_store:
-                print(json.dumps({"engine": engine, "idle": True, "vote_store": vote_cost(network)}), flush=True)
+                first = vote_times(network)
+                time.sleep(IDLE_S)
+                idle = vote_times(network)
+                print(json.dumps({"engine": engine, "idle": True, "vote_store": vote_cost(first, idle)}), flush=True)
             found = kill(network) if chosen.kill else flood(network, chosen.seconds, chosen.conns, chosen.most)
             if chosen.vote_store:
-                found["vote_store"] = vote_cost(network)
+                found["vote_store"] = vote_cost(idle, vote_times(network))
             print(json.dumps({"engine": engine, "validators": chosen.validators, **found}), flush=True)
 
 
