@@ -118,7 +118,7 @@ class VoteTimes(NamedTuple):
     """Stored votes of all nodes since their start."""
 
     buckets: Counter[float]
-    """Number of votes that took at most so many seconds."""
+    """Number of votes by the upper bound of their duration in seconds."""
     total_s: float
 
 
