@@ -22,23 +22,27 @@ async def replay(dev: DevNode, transaction: bytes) -> None:
     """
     fork = dev.fork
     assert fork is not None, "only a fork has a transaction to repeat"
-    last = await _ask(fork, "eth_getTransactionByHash", data(transaction))
-    block = await _ask(fork, "eth_getBlockByNumber", last["blockNumber"], False)
-    names = block["transactions"][: int(last["transactionIndex"], 16) + 1]
-    raws = [bytes.fromhex((await _ask(fork, "eth_getRawTransactionByHash", name))[2:]) for name in names]
     try:
+        last = await _ask(fork, "eth_getTransactionByHash", data(transaction))
+        block = await _ask(fork, "eth_getBlockByNumber", last["blockNumber"], False)
+        names = block["transactions"][: int(last["transactionIndex"], 16) + 1]
+        raws = [bytes.fromhex((await _ask(fork, "eth_getRawTransactionByHash", name))[2:]) for name in names]
+        timestamp, prev_randao = int(block["timestamp"], 16), decode_word(block["mixHash"])
+        base_fee = int(block["baseFeePerGas"], 16) if "baseFeePerGas" in block else None
         transactions = decode_transactions(raws)
-    except NativeError as error:
-        raise ForkSourceError(f"A transaction of the source {fork.source.name} cannot be read: {error}") from error
+    except (NativeError, LookupError, TypeError, ValueError) as error:
+        raise ForkSourceError(
+            f"The source of the fork, {fork.source.name}, sent no readable block with {data(transaction)}: {error}"
+        ) from error
     decoded = [one for one in transactions if isinstance(one, Transaction)]
     await fork.run(lambda: fork.load((one.sender, None, None) for one in decoded))
     by_arrival = dev.pool.is_by_arrival
     async with dev.sealer.head_lock:
         dev.pool.order_by_arrival()
         try:
-            dev.clock.set_next(int(block["timestamp"], 16))
-            dev.engine.next.base_fee = int(block["baseFeePerGas"], 16) if "baseFeePerGas" in block else None
-            dev.engine.next.prev_randao = decode_word(block["mixHash"])
+            dev.clock.set_next(timestamp)
+            dev.engine.next.base_fee = base_fee
+            dev.engine.next.prev_randao = prev_randao
             dev.announce()
             dev.pool.readmit(decoded)
             await dev.sealer.make_block_locked()
