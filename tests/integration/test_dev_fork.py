@@ -146,6 +146,15 @@ def test_a_fork_continues_the_chain_and_a_second_run_asks_nothing(source: tuple[
     assert proxy.requests == requests
 
 
+def test_safe_and_finalized_blocks_of_a_fork_come_from_the_source(source: tuple[Node, Proxy], tmp_path: Path) -> None:
+    node, proxy = source
+    with forked(tmp_path, proxy, "--fork-block-number=6", "--slots-in-an-epoch=2") as fork:
+        for tag, number in (("latest", "0x6"), ("safe", "0x4"), ("finalized", "0x2")):
+            assert fork.ask("eth_getBlockByNumber", tag, False) == node.ask("eth_getBlockByNumber", number, False)
+        fork.ask("anvil_mine", "0x3")
+        assert [fork.block(tag)["number"] for tag in ("safe", "finalized")] == ["0x7", "0x5"]
+
+
 def test_a_running_node_resets_to_a_fork_and_to_another_block(source: tuple[Node, Proxy], tmp_path: Path) -> None:
     node, proxy = source
     with dev(tmp_path / "data", "--preset=anvil") as (fork, _):

@@ -62,7 +62,8 @@ _TRANSACTIONS: Final = (
     "trace_replayTransaction",
 )
 _HASH_TEXT_LENGTH: Final = 66
-_LATEST: Final = ("latest", "safe", "finalized")
+_EPOCHS: Final = {"latest": 0, "safe": 1, "finalized": 2}
+"""Distance of a tag to the head, in epochs (`ChainQueries.epoch_slots`)."""
 
 
 class SourceResponse(Struct, frozen=True):
@@ -89,7 +90,7 @@ async def route(ctx: RpcContext, fork: Fork, name: str, params: Sequence[Any]) -
         block = given[position] if len(given) > position else "latest"
         if _is_older(ctx, fork, block, is_state):
             if len(given) > position:
-                given[position] = _plain(fork, block)
+                given[position] = _plain(ctx, block)
             return SourceResponse(await fork.ask(name, given))
     return None
 
@@ -127,8 +128,8 @@ def _is_older(ctx: RpcContext, fork: Fork, block: Any, is_state: bool) -> bool:
 
 
 def _number(ctx: RpcContext, block: str) -> int | None:
-    if block in _LATEST:
-        return ctx.queries.head_number
+    if block in _EPOCHS:
+        return max(0, ctx.queries.head_number - _EPOCHS[block] * ctx.queries.epoch_slots)
     if block == "earliest":
         return 0
     try:
@@ -137,9 +138,9 @@ def _number(ctx: RpcContext, block: str) -> int | None:
         return None
 
 
-def _plain(fork: Fork, block: Any) -> Any:
-    """Replace a tag such as `latest` by the number of the forked block, because the source node's head has moved on."""
-    return hex(fork.point.number) if isinstance(block, str) and block in _LATEST else block
+def _plain(ctx: RpcContext, block: Any) -> Any:
+    """Replace a tag such as `latest` by the number of the block, because the source node's head has moved on."""
+    return hex(_number(ctx, block) or 0) if isinstance(block, str) and block in _EPOCHS else block
 
 
 def _is_hash(value: Any) -> bool:
