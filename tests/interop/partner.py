@@ -28,6 +28,14 @@ def mixed_network(network: TestNetwork) -> TestNetwork:
     return network
 
 
+def rpc(port: int, method: str, *params: Any) -> Any:
+    """Return the result of a call; None for an error."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    connection.request("POST", "/", body, {"Content-Type": "application/json"})
+    return json.loads(connection.getresponse().read()).get("result")
+
+
 class Partner(ABC):
     """A process with one node key of the network."""
 
@@ -60,10 +68,7 @@ class Partner(ABC):
             self._process = subprocess.Popen(command, env=self._environment, stdout=log, stderr=subprocess.STDOUT)
 
     def rpc(self, method: str, *params: Any) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self.rpc_port, timeout=10)
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        connection.request("POST", "/", body, {"Content-Type": "application/json"})
-        return json.loads(connection.getresponse().read()).get("result")
+        return rpc(self.rpc_port, method, *params)
 
     @property
     def height(self) -> int:

@@ -5,14 +5,12 @@ Needs BESU=path/to/the/start/script of a Besu.
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import shutil
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +20,7 @@ from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
+from tests.interop.partner import rpc
 
 BESU = os.environ.get("BESU", "")
 BLOCKS = 300
@@ -29,13 +28,6 @@ LIMIT_S = 180
 PEERS = ("--p2p-port=0", "--discovery-enabled=false")
 
 pytestmark = pytest.mark.skipif(not shutil.which(BESU), reason="BESU does not name a start script of Besu")
-
-
-def rpc(port: int, method: str, *params: Any) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    connection.request("POST", "/", body, {"Content-Type": "application/json"})
-    return json.loads(connection.getresponse().read()).get("result")
 
 
 def test_old_blocks_come_from_besu(tmp_path: Path) -> None:

@@ -5,13 +5,11 @@ Needs BESU_SNAP=path/to/the/start/script of a Besu that has snap sync for BFT ne
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,19 +18,13 @@ from ophion.testing.node_process import NodeProcess
 from ophion.testing.ports import free_ports
 from ophion.testing.wait_for import wait_for
 from tests.integration.command import ophion
+from tests.interop.partner import rpc
 
 BESU = os.environ.get("BESU_SNAP", "")
 BLOCKS = 300
 LIMIT_S = 180
 
 pytestmark = pytest.mark.skipif(not shutil.which(BESU), reason="BESU_SNAP does not name a start script of Besu")
-
-
-def rpc(port: int, method: str, *params: Any) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    connection.request("POST", "/", body, {"Content-Type": "application/json"})
-    return json.loads(connection.getresponse().read()).get("result")
 
 
 def test_besu_fetches_the_state_from_this_node(tmp_path: Path) -> None:
