@@ -46,9 +46,9 @@ class Chain:
         self.rules = chain_rules(spec)
         self.genesis = genesis
         self.is_relaxed = False
-        self.has_gas_cap = False
-        """Whether a development chain enforces the gas limit of transactions of EIP-7825."""
         """Whether this is a development chain, where senders may have code and no cap limits a transaction's gas."""
+        self.has_gas_cap = False
+        """Whether a development chain enforces the gas limit of transactions of EIP-7825 all the same."""
         self.events: Topic[ChainEvent] = Topic()
         self.first_state = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")
         """Number of the checkpoint block from which this chain started, or 0. Blocks before the checkpoint have no
