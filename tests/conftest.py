@@ -84,13 +84,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spread files with processes evenly among the others, so that at any time some workers wait for blocks while
     others compute.
+
+    The path decides between files at the same place: all workers must have one order, and each collects in its own.
     """
     files = sorted({item.path for item in items})
     waiting = [path for path in files if not set(WITH_PROCESSES).isdisjoint(path.parts)]
     busy = [path for path in files if set(WITH_PROCESSES).isdisjoint(path.parts)]
     order = {path: PROCESS_SHARE * number / len(waiting) for number, path in enumerate(waiting)}
     order |= {path: number / len(busy) for number, path in enumerate(busy)}
-    items.sort(key=lambda item: order[item.path])
+    items.sort(key=lambda item: (order[item.path], item.path))
 
 
 SHARED = ROOT.parent / "shared"

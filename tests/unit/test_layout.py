@@ -249,6 +249,7 @@ TOPICS = {
     "rpc/methods/test_trace_original.py": "trace_* by the rules of docs/decisions/0030, on chains of its own",
     "runtime/options/test_options.py": "the five modules of the package, through its public names",
     "test_contributing.py": "files and functions that CONTRIBUTING.md names",
+    "test_collection_order.py": "the order of tests in tests/conftest.py",
     "test_vocabulary.py": "words that docs/glossary.md replaces",
     "test_citations.py": "citations of docs/spec in sources, tests and documents",
     "test_crates.py": "the Rust half: folders and circles of its crates",
