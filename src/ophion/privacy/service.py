@@ -143,14 +143,14 @@ class Privacy:
         return await self.enclave.delete_group(group, self._self_among(() if known is None else known.members))
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Return the groups with exactly these members."""
-        key = self.tenants.key()
-        return [] if key is not None and key not in members else await self.enclave.find_groups(members)
+        """Return the groups with exactly these members. A tenant must be among them."""
+        self._require_tenant_among(members)
+        return await self.enclave.find_groups(members)
 
     async def find_flexible_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Return the flexible groups with exactly these members."""
-        key = self.tenants.key()
-        if self.flexible is None or (key is not None and key not in members):
+        """Return the flexible groups with exactly these members. A tenant must be among them."""
+        self._require_tenant_among(members)
+        if self.flexible is None:
             return []
         await self.settled()
         return await self.flexible.find(members)
@@ -158,6 +158,11 @@ class Privacy:
     def _refuse_flexible(self) -> None:
         if self.flexible is not None:
             raise EnclaveError("flexible groups are managed by their contract; call its methods instead", None)
+
+    def _require_tenant_among(self, members: Sequence[bytes]) -> None:
+        key = self.tenants.key()
+        if key is not None and key not in members:
+            raise EnclaveError("a tenant finds groups that have the tenant's key among their members", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
         """Return the key with which this node acts in a group of these members."""

@@ -191,6 +191,21 @@ def test_a_new_group_of_ones_own_has_no_transactions_yet(tmp_path: Path) -> None
         assert private.error("priv_getEeaTransactionCount", ACCOUNT, text(FROM), [text(FOR)]) == refused
 
 
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("priv_findPrivacyGroup", "Error finding privacy group"),
+        ("privx_findFlexiblePrivacyGroup", "Error finding flexible privacy group"),
+        ("privx_findOnchainPrivacyGroup", "Error finding flexible privacy group"),
+    ],
+)
+def test_a_tenant_finds_groups_with_its_own_key_only(tmp_path: Path, method: str, message: str) -> None:
+    with open_private(tmp_path, TENANTS, keys=3) as private:
+        as_tenant(THIRD)
+        assert private.ask(method, [text(FROM), text(THIRD)]) == []
+        assert private.error(method, [text(FROM), text(FOR)]) == (-50100, message)
+
+
 def test_a_former_member_of_a_flexible_group_sees_what_a_stranger_sees(tmp_path: Path) -> None:
     with open_private(tmp_path, replace(FLEXIBLE, multi_tenancy=True), keys=3) as private:
         as_tenant(FROM)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from ophion.enclave.encoding import base64_text, group_object
+from ophion.enclave.interface import Group
 from ophion.errors import EnclaveError
 from ophion.rpc.errors import PRIVACY_OFF
 from ophion.rpc.schema.private_types import GroupIdParam, GroupRequestParam, KeysParam
@@ -16,6 +18,7 @@ from ophion.rpc.services.private_access import enclave_error, private
 _CREATE = "Error creating privacy group"
 _DELETE = "Error deleting privacy group"
 _FIND = "Error finding privacy group"
+_FIND_FLEXIBLE = "Error finding flexible privacy group"
 _ONCHAIN = "ONCHAIN"
 
 GroupsJson = Annotated[
@@ -56,12 +59,18 @@ async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJso
 @method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
     """Return the flexible groups that have exactly these members (`--privacy-flexible-groups-enabled`)."""
-    return [group_object(group) for group in await private(ctx).find_flexible_groups(addresses)]
+    return [group_object(group) for group in await _flexible_groups(ctx, addresses)]
 
 
 @method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 @method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
     """Return the result of `priv_findFlexiblePrivacyGroup` with the type ONCHAIN, the older name of FLEXIBLE."""
-    groups = await private(ctx).find_flexible_groups(addresses)
-    return [group_object(group) | {"type": _ONCHAIN} for group in groups]
+    return [group_object(group) | {"type": _ONCHAIN} for group in await _flexible_groups(ctx, addresses)]
+
+
+async def _flexible_groups(ctx: RpcContext, addresses: Sequence[bytes]) -> list[Group]:
+    try:
+        return await private(ctx).find_flexible_groups(addresses)
+    except EnclaveError as error:
+        raise enclave_error(error, _FIND_FLEXIBLE) from error
