@@ -23,12 +23,14 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -47,8 +49,8 @@ SENDERS: Final = tuple(PrivateKey((0x50AC0000 + index).to_bytes(32, "big")) for 
 """Public test keys."""
 CONNECTIONS: Final = 16
 RECIPIENTS: Final = 10_000
-MAX_UNANSWERED: Final = 4_000
-"""Number of requests without an answer above which the load waits."""
+MAX_WAITING_S: Final = 5.0
+"""The load waits while the transactions of this many seconds are in no block yet."""
 SURVIVORS: Final = 2
 """Number of validators that are never killed."""
 SAMPLE_S: Final = 30.0
@@ -101,7 +103,7 @@ class Counting(asyncio.Protocol):
         self._rest = data[-8:]
 
 
-async def send_all(port: int, rate: float, token: bytes, pipe: Connection) -> None:
+async def send_all(port: int, rate: float, token: bytes, mined: Synchronized[int], pipe: Connection) -> None:
     """Send transactions until the parent says stop. Reports the number that was sent."""
     loop = asyncio.get_running_loop()
     clients = [(await loop.create_connection(Counting, "127.0.0.1", port))[1] for _ in range(CONNECTIONS)]
@@ -109,9 +111,9 @@ async def send_all(port: int, rate: float, token: bytes, pipe: Connection) -> No
     while not pipe.poll():
         due = int((loop.time() - began) * rate)
         if due - sent > rate:
-            # never send more than a second at once: the rate drops if the machine does not keep up
+            # never send more than a second at once: the rate drops if the network does not keep up
             began = loop.time() - sent / rate
-        while sent < due and sent - Counting.answered < MAX_UNANSWERED:
+        while sent < due and sent - mined.value < MAX_WAITING_S * rate:
             # a sender always uses the same connection, so that its transactions arrive in order
             clients[sent % CONNECTIONS].transport.write(transaction(sent, token))
             sent += 1
@@ -120,8 +122,8 @@ async def send_all(port: int, rate: float, token: bytes, pipe: Connection) -> No
     pipe.send((sent, Counting.answered, Counting.error.decode(errors="replace")))
 
 
-def run_load(port: int, rate: float, token: bytes, pipe: Connection) -> None:
-    asyncio.run(send_all(port, rate, token, pipe))
+def run_load(port: int, rate: float, token: bytes, mined: Synchronized[int], pipe: Connection) -> None:
+    asyncio.run(send_all(port, rate, token, mined, pipe))
 
 
 def status_mb(pid: int) -> tuple[float, float]:
@@ -174,10 +176,11 @@ class Validator:
 class Soak:
     """A run: validators, clients, faults and samples."""
 
-    def __init__(self, network: TestNetwork, chosen: argparse.Namespace) -> None:
+    def __init__(self, network: TestNetwork, chosen: argparse.Namespace, mined: Synchronized[int]) -> None:
         self.validators = [Validator(index, node) for index, node in enumerate(network.nodes)]
         self.first = network.nodes[0]
         self.chosen = chosen
+        self._mined = mined
         self.chance = random.Random(37)
         self.counts: Counter[str] = Counter()
         self.height = 0
@@ -218,6 +221,7 @@ class Soak:
                 counted += 1
                 size = self.first.rpc("eth_getBlockTransactionCountByNumber", hex(counted))
                 self.counts["mined"] += int(size, 16)
+                self._mined.value = self.counts["mined"]
             await asyncio.sleep(0.3)
 
     async def kill(self) -> None:
@@ -335,6 +339,7 @@ def main() -> None:
     parser.add_argument("--nice", type=int, default=15)
     chosen = parser.parse_args()
     os.nice(chosen.nice)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen.keep.mkdir(parents=True)
     network = TestNetwork(chosen.keep, "qbft", 4, options=OPTIONS)
     genesis = json.loads(network.genesis_file.read_text())
@@ -346,11 +351,13 @@ def main() -> None:
         code = bytes.fromhex(f"60{size:02x}600c60003960{size:02x}6000f3{RUNTIME}")
         raw = legacy_transaction(DEV_KEYS[0], 0, gas_price=0, gas=500_000, to=None, data=code, chain_id=CHAIN_ID)
         token = bytes.fromhex(first.receipt(first.send(raw))["contractAddress"][2:])
-        here, there = multiprocessing.get_context("spawn").Pipe()
-        arguments = (first.ports["json-rpc"], chosen.rate, token, there)
-        load = multiprocessing.get_context("spawn").Process(target=run_load, args=arguments, daemon=True)
+        context = multiprocessing.get_context("spawn")
+        here, there = context.Pipe()
+        mined = context.Value("q", 0)
+        arguments = (first.ports["json-rpc"], chosen.rate, token, mined, there)
+        load = context.Process(target=run_load, args=arguments, daemon=True)
         load.start()
-        soak = Soak(network, chosen)
+        soak = Soak(network, chosen, mined)
         asyncio.run(soak.run())
         here.send("stop")
         sent, answered, error = here.recv()
