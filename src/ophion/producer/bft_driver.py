@@ -127,7 +127,13 @@ class BftDriver:
         self._tasks: asyncio.TaskGroup | None = None
         self._block_priority = lanes.block_priority
         self.guard = PeerHeightGuard(signer.address)
-        self._vote_store = VoteStore(self._chain.store, lanes, signer.address)
+        shared = None if shared_votes is None else shared_votes.identity
+        self._vote_store = VoteStore(self._chain.store, lanes, signer.address, shared)
+        if self._vote_store.other_shared is not None:
+            log.warning(
+                "latest votes are in another vote store: waiting for a new block before voting store=%s",
+                self._vote_store.other_shared,
+            )
         self._shares_key = shared_votes is not None
         self.caster: VoteCaster | None = None
         """Stores votes in a shared vote store, or signs with a slow key. None if neither is used."""

@@ -76,6 +76,7 @@ class EtcdVoteStore:
         """
         path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
         self.name = f"etcd {', '.join(endpoints)} key /{path}"
+        self.identity: str | None = f"etcd:/{prefix.strip('/')}"
         self._key = b64encode(f"/{path}".encode()).decode()
         self._block_key = b64encode(f"/{path}/block".encode()).decode()
         self._clients = [
@@ -140,14 +141,17 @@ class EtcdVoteStore:
 
     def _read(self, reply: _Reply) -> None:
         found = reply.responses[0].response_range if reply.responses else None
-        if found is None or not found.kvs:
-            self._stored, self._revision = None, 0
-            return
-        entry = found.kvs[0]
+        entry = found.kvs[0] if found is not None and found.kvs else _Entry()
         try:
-            stored = VoteRecord.decode(b64decode(entry.value))
+            stored = VoteRecord.decode(b64decode(entry.value)) if entry.mod_revision else None
         except (DecodeError, ValueError) as error:
             raise VotesUnavailable(f"{self.name}: the stored value is not a vote record ({error})") from error
+        known = self._stored
+        if known is not None and (stored is None or (stored.height, stored.round) < (known.height, known.round)):
+            raise VotesUnavailable(
+                f"{self.name}: etcd has lost votes: this node has seen {known}, and etcd has "
+                f"{'no record' if stored is None else stored}; stop all nodes of this key and use another prefix"
+            )
         self._stored, self._revision = stored, entry.mod_revision
 
     async def _request(self, body: bytes) -> _Reply:

@@ -19,6 +19,10 @@ class SharedVoteStore(Protocol):
 
     name: str
     """Address of the store, for logs and errors."""
+    identity: str | None
+    """Text without spaces by which the database knows this store again. None for a store that the database replaces:
+    then the database must have each vote before it is sent.
+    """
 
     async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
         """Store a record by compare-and-swap. Returns None if the message of the record may be sent.
@@ -34,6 +38,7 @@ class MemoryVoteStore:
     """`SharedVoteStore` in memory, for a key that only this node uses. The database keeps the votes across restarts."""
 
     name = "this process"
+    identity: str | None = None
 
     def __init__(self, stored: VoteRecord | None = None) -> None:
         self._stored = stored

@@ -18,8 +18,8 @@ from ophion.runtime.thread_pools import Lanes
 DURABLE_VOTES_KEY: Final = "bft-memory"
 """Database key of the votes.
 
-The value is protocol name, validator address, a zero byte and the encoded votes. A backup omits the votes; records of
-earlier versions have no address.
+The value is protocol name, validator address, identity of the shared vote store if one is used, a zero byte and the
+encoded votes. A backup omits the votes; records of earlier versions have no address.
 """
 
 
@@ -29,29 +29,43 @@ def without_votes(record: bytes) -> bytes:
 
 
 class VoteStore:
-    """Stores the votes of one validator. A database copied from another node contains the votes of that node."""
+    """Stores the votes of one validator. A database copied from another node contains the votes of that node.
 
-    def __init__(self, store: Store, lanes: Lanes, validator: Address) -> None:
+    With a shared vote store, the database may lack the latest vote, and it never has the votes of other nodes with the
+    same key. Its record names the shared store. Without that store, the record does not count, and the validator is one
+    that has lost its votes.
+    """
+
+    def __init__(self, store: Store, lanes: Lanes, validator: Address, shared: str | None = None) -> None:
+        """Open the votes. `shared` is the identity of the shared vote store that is used now."""
         self._store = store
         self._lanes = lanes
         self._validator = validator.hex().encode()
+        self._shared = b"" if shared is None else shared.encode()
 
     @property
     def is_blank(self) -> bool:
-        """Whether the database has no votes of this validator: the database is new, or was copied from another
-        validator.
+        """Whether the database does not know the votes of this validator: the database is new, was copied from another
+        validator, or belongs to a shared vote store that is not used now.
         """
         return self._record() is None
 
     @property
     def other(self) -> str | None:
         """Address of another validator that wrote this database, if any."""
-        _, validator, _ = self._parts()
+        _, validator, _, _ = self._parts()
         return None if validator in (b"", self._validator) else f"0x{validator.decode()}"
+
+    @property
+    def other_shared(self) -> str | None:
+        """Identity of another shared vote store that has the latest votes, if any."""
+        _, _, shared, stored = self._parts()
+        return shared.decode() if stored and shared not in (b"", self._shared) else None
 
     async def remember(self, protocol: BftProtocol, durable_votes: DurableVotes) -> None:
         """Write the votes. Returns when they are on disk."""
-        record = b" ".join((protocol.name.encode(), self._validator)) + b"\0" + durable_votes.encode()
+        names = [protocol.name.encode(), self._validator, *([self._shared] if self._shared else [])]
+        record = b" ".join(names) + b"\0" + durable_votes.encode()
 
         def write() -> None:
             with translated():
@@ -75,11 +89,14 @@ class VoteStore:
             ) from error
 
     def _record(self) -> tuple[bytes, bytes] | None:
-        """Return protocol name and encoded votes from the database. None if it has no votes of this validator."""
-        name, validator, stored = self._parts()
-        return (name, stored) if stored and validator in (b"", self._validator) else None
+        """Return protocol name and encoded votes from the database. None if `is_blank`."""
+        name, validator, shared, stored = self._parts()
+        is_own = validator in (b"", self._validator) and shared in (b"", self._shared)
+        return (name, stored) if stored and is_own else None
 
-    def _parts(self) -> tuple[bytes, bytes, bytes]:
+    def _parts(self) -> tuple[bytes, bytes, bytes, bytes]:
+        """Return protocol name, validator, identity of the shared vote store, and encoded votes."""
         whose, _, stored = (self._store.meta(DURABLE_VOTES_KEY) or b"").partition(b"\0")
-        name, _, validator = whose.partition(b" ")
-        return name, validator, stored
+        name, _, rest = whose.partition(b" ")
+        validator, _, shared = rest.partition(b" ")
+        return name, validator, shared, stored

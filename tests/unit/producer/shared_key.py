@@ -37,6 +37,7 @@ class ClusterVotes:
     """`SharedVoteStore` of one node, stored in a simulated cluster."""
 
     name = "test cluster"
+    identity: str | None = "test:/cluster"
 
     def __init__(self, cluster: Cluster, validator: Address, delay_s: float) -> None:
         self._cluster = cluster

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime
 import ipaddress
+import json
 import os
 import shutil
 import signal
@@ -22,6 +24,7 @@ from ophion.producer.etcd_vote_store import EtcdVoteStore
 from ophion.producer.options import ConsensusConfig
 from ophion.producer.shared_vote_store import VotesUnavailable
 from ophion.producer.vote_store_address import read_vote_store
+from ophion.runtime.http_client import HttpClient
 from ophion.runtime.options import problems_of
 from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
 from tests.unit.hostile_node import hostile_node
@@ -138,6 +141,28 @@ def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
         with pytest.raises(VotesUnavailable, match="not a vote record"):
             await votes.promise(VoteRecord(2))
         votes.close()
+
+    asyncio.run(story())
+
+
+def test_an_etcd_that_has_lost_the_record_stops_the_votes(etcd: EtcdCluster) -> None:
+    async def story() -> None:
+        votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        await _until_available(votes, VoteRecord(5, 1, X))
+        key = base64.b64encode(f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}".encode()).decode()
+        client = HttpClient(etcd.urls[0])
+        removal = json.dumps({"key": key}).encode()
+        reply = await client.request("POST", "/v3/kv/deleterange", removal, {"Content-Type": "application/json"})
+        assert reply.status == 200
+        for wanted in (VoteRecord(5, 1, Y), VoteRecord(6, 0, Y)):
+            with pytest.raises(VotesUnavailable, match="etcd has lost votes: .* height=5 .* no record; stop all nodes"):
+                await votes.promise(wanted)
+        other = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        assert await other.promise(VoteRecord(4, 0, X)) is None
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes: .* height=5 .* height=4"):
+            await votes.promise(VoteRecord(6, 0, Y))
+        for one in (votes, other, client):
+            one.close()
 
     asyncio.run(story())
 

@@ -1,4 +1,6 @@
-"""Nodes that share validator keys act as one validator per key, and take over from each other."""
+"""Nodes that share validator keys act as one validator per key, and take over from each other. Votes wait for the
+database only where the shared vote store cannot replace it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,19 @@ import asyncio
 import os
 import random
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from ophion.consensus.bft.durable_votes import DurableVotes
+from ophion.consensus.bft.events import CastVote, VoteRefused, VoteStored
+from ophion.consensus.bft.message_factory import BftProtocol
+from ophion.consensus.bft.messages import BftMessage, PreparedRound, Proposal, ProposedBlock
+from ophion.consensus.bft.qbft_messages import Qbft
+from ophion.producer.shared_vote_store import MemoryVoteStore
+from ophion.producer.vote_caster import VoteCaster
+from ophion.producer.vote_store import VoteStore
+from ophion.runtime.clock import ManualClock
 from tests.unit.producer.authority import running
 from tests.unit.producer.shared_key import Cluster, Machine, conflicts, shared_key_story
 
@@ -130,3 +142,128 @@ def test_whatever_is_cut_or_stopped_no_key_contradicts_itself(tmp_path: Path, en
         assert conflicts(machines) == []
 
     shared_key_story(tmp_path, engine, story, delays=(0.005, 0.05, 0.2))
+
+
+class SlowDatabase:
+    """`VoteStore` whose writes end when the test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[DurableVotes] = []
+        self._may_end = asyncio.Semaphore(0)
+
+    async def remember(self, protocol: BftProtocol, votes: DurableVotes) -> None:
+        self.begun.append(votes)
+        await self._may_end.acquire()
+
+    def end_one(self) -> None:
+        self._may_end.release()
+
+
+class NamedVoteStore(MemoryVoteStore):
+    """A store that decides without the database."""
+
+    identity: str | None = "test:/named"
+
+
+def _order(votes: DurableVotes) -> CastVote:
+    message = cast(BftMessage, Proposal.__new__(Proposal))
+    return CastVote(votes.height, votes.round, lambda: message, lambda _: votes, lambda _: None)
+
+
+def _prepared(round_number: int) -> PreparedRound:
+    return PreparedRound(round_number, cast(ProposedBlock, _Block()), (), None)
+
+
+class _Block:
+    digest = b"\x01" * 32
+
+
+async def _cast(
+    shared: MemoryVoteStore, database: SlowDatabase, results: list[VoteStored | VoteRefused], *votes: DurableVotes
+) -> asyncio.Task[None]:
+    """Cast votes and return the task that they run in. Returns when nothing moves any more without the database."""
+    caster = VoteCaster(cast(VoteStore, database), shared, ManualClock(), results.append, lambda _: True)
+    started = asyncio.Event()
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for one in votes:
+                caster.put(Qbft(), _order(one), tasks)
+            started.set()
+
+    running_task = asyncio.create_task(run())
+    await started.wait()
+    await _settle()
+    return running_task
+
+
+async def _settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_a_vote_in_a_shared_store_leaves_before_the_database_has_it() -> None:
+    async def story() -> None:
+        database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
+        first, second = DurableVotes(5, 0, b"\x01" * 32), DurableVotes(6, 0, b"\x02" * 32)
+        task = await _cast(NamedVoteStore(), database, results, first, second)
+        assert [one.votes for one in results if isinstance(one, VoteStored)] == [first]
+        assert database.begun == [first], "the next vote waits, so that the database is at most one vote behind"
+        database.end_one()
+        await _settle()
+        assert len(results) == 2
+        assert database.begun == [first, second]
+        database.end_one()
+        await task
+
+    asyncio.run(story())
+
+
+def test_a_new_proof_of_preparation_is_in_the_database_before_its_commit_leaves() -> None:
+    async def story() -> None:
+        database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
+        votes = DurableVotes(5, 0, b"\x01" * 32, _prepared(0))
+        task = await _cast(NamedVoteStore(), database, results, votes, DurableVotes(5, 1, None, votes.prepared))
+        assert results == []
+        database.end_one()
+        await _settle()
+        assert len(results) == 2, "the second vote has the same proof"
+        database.end_one()
+        await task
+
+    asyncio.run(story())
+
+
+def test_without_a_shared_store_each_vote_waits_for_the_database() -> None:
+    async def story() -> None:
+        database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
+        task = await _cast(MemoryVoteStore(), database, results, DurableVotes(5, 0, b"\x01" * 32))
+        assert results == []
+        database.end_one()
+        await task
+        assert len(results) == 1
+
+    asyncio.run(story())
+
+
+def test_the_next_vote_of_a_restarted_task_does_not_wait_for_a_cancelled_write() -> None:
+    async def story() -> None:
+        database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
+        caster = VoteCaster(cast(VoteStore, database), NamedVoteStore(), ManualClock(), results.append, lambda _: True)
+        votes = DurableVotes(5, 0, b"\x01" * 32)
+
+        async def run() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                caster.put(Qbft(), _order(votes), tasks)
+
+        task = asyncio.create_task(run())
+        await _settle()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        caster.clear()
+        database.end_one()
+        await run()
+        assert database.begun == [votes, votes], "the cancelled write is repeated"
+        assert len(results) == 2
+
+    asyncio.run(story())

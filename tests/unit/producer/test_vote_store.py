@@ -67,3 +67,37 @@ def test_a_record_of_an_earlier_version_has_no_address(store: Store) -> None:
     votes = VoteStore(store, InlineLanes(), VALIDATOR)
     assert not votes.is_blank
     assert votes.recall(Qbft()) == DurableVotes(5)
+
+
+def test_votes_beside_a_shared_store_count_only_with_that_store(store: Store) -> None:
+    shared = VoteStore(store, InlineLanes(), VALIDATOR, "etcd:/net")
+    assert shared.is_blank
+    asyncio.run(shared.remember(Qbft(), DurableVotes(5)))
+    assert not shared.is_blank
+    assert shared.recall(Qbft()) == DurableVotes(5)
+    assert shared.other_shared is None
+    for now in (None, "etcd:/other"):
+        votes = VoteStore(store, InlineLanes(), VALIDATOR, now)
+        assert votes.is_blank
+        assert votes.recall(Qbft()) is None
+        assert votes.other_shared == "etcd:/net"
+        assert votes.other is None
+    alone = VoteStore(store, InlineLanes(), VALIDATOR)
+    asyncio.run(alone.remember(Qbft(), DurableVotes(6)))
+    assert not alone.is_blank
+    assert alone.other_shared is None
+
+
+def test_votes_of_the_database_count_when_a_shared_store_begins(store: Store) -> None:
+    asyncio.run(VoteStore(store, InlineLanes(), VALIDATOR).remember(Qbft(), DurableVotes(5)))
+    shared = VoteStore(store, InlineLanes(), VALIDATOR, "etcd:/net")
+    assert shared.recall(Qbft()) == DurableVotes(5)
+    assert shared.other_shared is None
+
+
+def test_a_restored_database_of_a_shared_store_warns_of_nothing(store: Store) -> None:
+    asyncio.run(VoteStore(store, InlineLanes(), VALIDATOR, "etcd:/net").remember(Qbft(), DurableVotes(5)))
+    store.put_meta(DURABLE_VOTES_KEY, without_votes(store.meta(DURABLE_VOTES_KEY) or b""))
+    votes = VoteStore(store, InlineLanes(), VALIDATOR)
+    assert votes.is_blank
+    assert votes.other_shared is None
