@@ -77,6 +77,11 @@ def test_a_new_node_fetches_the_state_and_follows(network: Network, tmp_path: Pa
         assert new.rpc(*logs) == one.rpc(*logs)
     assert not (tmp_path / "new" / "snap").exists()
     ophion("storage", "check", f"--data-path={tmp_path / 'new'}").succeeded()
+    # private transactions need the states before the pivot: the node refuses them, and is used as before without them
+    options = (network.genesis, *PEERS, "--privacy-enabled", "--min-gas-price=0", f"--data-path={tmp_path / 'new'}")
+    refused = ophion(*options)
+    refused.failed(f"began with the state of block {PIVOT} (--sync-mode=SNAP or CHECKPOINT)", "--sync-mode=FULL")
+    assert not (tmp_path / "new" / "privacy").exists()
     with NodeProcess(tmp_path / "new", *network.options()) as again:
         assert again.height == BLOCKS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ophion.chain.chain import FIRST_STATE_KEY
 from ophion.chain.pruning import has_dropped_states
 from ophion.chainspec.forks import Milestone
 from ophion.chainspec.spec import ChainSpec
@@ -61,12 +62,21 @@ def refused_markers(spec: ChainSpec, config: NodeConfig) -> str | None:
 
 
 def check_states(store: Store) -> None:
-    """Raise `StorageError` if states were pruned, because private transactions may need any state."""
-    if has_dropped_states(store):
+    """Raise `StorageError` if states were pruned or never fetched, because private transactions may need any state."""
+    if not has_dropped_states(store):
+        return
+    first = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")
+    if first:
         raise StorageError(
-            "--privacy-enabled needs the state of every block, and in this database some have been dropped"
-            f" (--state-history). {ANOTHER_DATABASE} Without --privacy-enabled it can be used as before."
+            f"--privacy-enabled needs the state of every block, and this database began with the state of block {first}"
+            " (--sync-mode=SNAP or CHECKPOINT). Start with a new --data-path and --sync-mode=FULL, and copy the key"
+            " files: the other members hand over the payloads. Without --privacy-enabled, this database can be used as"
+            " before."
         )
+    raise StorageError(
+        "--privacy-enabled needs the state of every block, and in this database some have been dropped"
+        f" (--state-history). {ANOTHER_DATABASE} Without --privacy-enabled it can be used as before."
+    )
 
 
 def check_no_private_states(store: Store) -> None:
