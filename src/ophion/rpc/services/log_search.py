@@ -66,7 +66,7 @@ async def _streamed(ctx: RpcContext, query: LogQuery, first: int, last: int) -> 
     if _is_short(ctx, first, last):
         return await _range(ctx, query, first, last)
     try:
-        return await opened(ctx.lanes.read, ctx.streams, lambda: _LogSource(ctx, query, first, last))
+        return await opened(ctx.lanes.read, ctx.streams, lambda: _LogSource(ctx, query, first, last), reads_ahead=True)
     except RpcError:  # the only such error: the limit of streams
         return await _range(ctx, query, first, last)
 

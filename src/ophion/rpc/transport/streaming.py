@@ -67,13 +67,26 @@ class Source(Protocol):
 class StreamedResult:
     """A result that is produced in pieces; the first piece is ready."""
 
-    __slots__ = ("_in_batch", "_lane", "_source", "_streams", "first", "max_bytes")
+    __slots__ = ("_ahead", "_in_batch", "_lane", "_reads_ahead", "_source", "_streams", "first", "max_bytes")
 
-    def __init__(self, first: bytes, source: Source, lane: Lane, streams: StreamLimit, in_batch: bool = False) -> None:
-        """Create a streamed result. With `in_batch`, `StreamLimit.wait` has already counted the stream."""
+    def __init__(
+        self,
+        first: bytes,
+        source: Source,
+        lane: Lane,
+        streams: StreamLimit,
+        in_batch: bool = False,
+        reads_ahead: bool = False,
+    ) -> None:
+        """Create a streamed result. With `in_batch`, `StreamLimit.wait` has already counted the stream.
+
+        With `reads_ahead`, one piece is produced while the client reads the piece before it.
+        """
         self.first = first
         self._source = source
         self._lane = lane
+        self._reads_ahead = reads_ahead
+        self._ahead: asyncio.Task[bytes | None] | None = None
         self.max_bytes = streams.max_bytes
         self._in_batch = in_batch
         self._streams: StreamLimit | None = None
@@ -95,14 +108,28 @@ class StreamedResult:
 
     async def next(self) -> bytes | None:
         """Return the next piece of the result; None after the last piece."""
-        return await self._lane.run(self._source.next)
+        ahead, self._ahead = self._ahead, None
+        piece = await (self._lane.run(self._source.next) if ahead is None else ahead)
+        if self._reads_ahead and piece is not None and self._streams is not None:
+            self._ahead = asyncio.get_running_loop().create_task(self._lane.run(self._source.next))
+            self._ahead.add_done_callback(_retrieve_error)
+        return piece
 
     def close(self) -> None:
         """Stop producing pieces, and release the stream's slot in `StreamLimit`."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+            self._ahead = None
         self._source.close()
         if self._streams is not None:
             self._streams.leave(self._in_batch)
             self._streams = None
+
+
+def _retrieve_error(producing: asyncio.Task[bytes | None]) -> None:
+    """Retrieve and ignore the error of a piece that no one waits for any more."""
+    if not producing.cancelled():
+        producing.exception()
 
 
 class AnswerPieces(Protocol):
@@ -159,9 +186,11 @@ class BareAnswer(Struct, frozen=True):
     tail: bytes = b""
 
 
-async def opened(lane: Lane, streams: StreamLimit, start: Callable[[], Source]) -> bytes | StreamedResult:
+async def opened(
+    lane: Lane, streams: StreamLimit, start: Callable[[], Source], reads_ahead: bool = False
+) -> bytes | StreamedResult:
     """Start producing in the lane and wait for the first piece. If the result has only one piece, return it as the
-    whole result.
+    whole result. `reads_ahead` as in `StreamedResult`.
 
     A request of a batch waits for a stream slot first, because each stream holds a thread.
     """
@@ -189,7 +218,7 @@ async def opened(lane: Lane, streams: StreamLimit, start: Callable[[], Source]) 
                 source.close()
         raise
     if second is not None:
-        return StreamedResult(first + second, sources[0], lane, streams, in_batch)
+        return StreamedResult(first + second, sources[0], lane, streams, in_batch, reads_ahead)
     if in_batch:
         streams.leave(in_batch)
     return first

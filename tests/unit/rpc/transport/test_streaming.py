@@ -45,6 +45,10 @@ class Pieces:
             raise piece
         return piece
 
+    @property
+    def left(self) -> int:
+        return len(self._pieces)
+
     def close(self) -> None:
         self.is_closed = True
 
@@ -124,6 +128,59 @@ def test_nothing_is_asked_for_while_the_socket_is_full() -> None:
         pump.resume()
         await asyncio.wait_for(done.wait(), 1)
         assert len(wire.written) == 3
+
+    run(story)
+
+
+def test_a_stream_that_reads_ahead_produces_one_piece_while_the_socket_is_full() -> None:
+    class FullAfterTwo(Wire):
+        def writelines(self, list_of_data: Any) -> None:
+            super().writelines(list_of_data)
+            if len(self.written) == 2:
+                pump.pause()
+                full.set()
+
+    async def story() -> None:
+        nonlocal pump, full
+        wire, done, full = FullAfterTwo(), asyncio.Event(), asyncio.Event()
+        source = Pieces(b",2", b",3", b",4]")
+        result = StreamedResult(b"[1", source, LANE, StreamLimit(), reads_ahead=True)
+        pump = AnswerWriter(wire, StreamedAnswer(b"1", b"", result, b"}"), chunk, done.set)
+        await asyncio.wait_for(full.wait(), 1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (len(wire.written), source.left) == (2, 1)
+        pump.resume()
+        await asyncio.wait_for(done.wait(), 1)
+        assert b"".join(wire.written) == b"2\r\n[1\r\n2\r\n,2\r\n2\r\n,3\r\n3\r\n,4]\r\n1\r\n}\r\n0\r\n\r\n"
+        assert source.is_closed
+
+    pump: AnswerWriter
+    full: asyncio.Event
+    run(story)
+
+
+def test_an_error_ahead_cuts_the_connection_off_after_the_pieces_before_it() -> None:
+    async def story() -> None:
+        wire, source = Wire(), Pieces(b",2", OphionError("late"))
+        result = StreamedResult(b"[1", source, LANE, StreamLimit(), reads_ahead=True)
+        AnswerWriter(wire, StreamedAnswer(b"1", b"", result, b"}"), chunk, lambda: None)
+        await asyncio.sleep(0.01)
+        assert wire.written == [b"2\r\n[1\r\n", b"2\r\n,2\r\n"]
+        assert wire.is_aborted
+        assert source.is_closed
+
+    run(story)
+
+
+def test_closing_a_stream_that_reads_ahead_drops_the_piece_ahead() -> None:
+    async def story() -> None:
+        source, streams = Pieces(b",2", OphionError("late")), StreamLimit()
+        result = StreamedResult(b"[1", source, LANE, streams, reads_ahead=True)
+        assert await result.next() == b",2"
+        result.close()
+        assert source.is_closed
+        assert streams.open == 0
 
     run(story)
 
