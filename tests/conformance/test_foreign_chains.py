@@ -87,10 +87,18 @@ def test_the_same_blocks_with_other_seals_are_known(tmp_path: Path) -> None:
         assert interface.ask("eth_blockNumber") == hex(58)
 
 
-def test_a_jump_of_the_gas_limit_stays_refused(tmp_path: Path) -> None:
+def test_a_jump_of_the_gas_limit_is_refused_unless_the_genesis_names_goquorum(tmp_path: Path) -> None:
     folder = DATA / "chains" / REFUSED
-    with pytest.raises(InvalidHeader, match="gas limit"):
-        import_chain(tmp_path, folder / "genesis.json", folder / "blocks.rlp")
+    with pytest.raises(InvalidHeader, match='gas limit.*"isQuorum": true'):
+        import_chain(tmp_path / "besu", folder / "genesis.json", folder / "blocks.rlp")
+    values = json.loads((folder / "genesis.json").read_text())
+    values["config"]["isQuorum"] = True
+    marked = tmp_path / "genesis.json"
+    marked.write_text(json.dumps(values))
+    genesis = import_chain(tmp_path / "goquorum", marked, folder / "blocks.rlp")
+    with open_interface(tmp_path / "goquorum", genesis, NodeConfig()) as interface:
+        check_files(interface, tmp_path, folder / "blocks.rlp")
+        assert interface.ask("eth_getBlockByNumber", "latest", False)["gasLimit"] == hex(60_000_000)
 
 
 # --- answers of the other client ----------------------------------------------------------------

@@ -104,6 +104,12 @@ def test_a_chain_that_breaks_a_rule_is_refused(tmp_path: Path) -> None:
     chain = DATA / "chains" / "goquorum-qbft-gas-limit-jump"
     write_besu_database(tmp_path / "besu", chain)
     genesis = f"--genesis-file={chain / 'genesis.json'}"
-    ophion("migrate", f"--from-besu={tmp_path / 'besu'}", f"--data-path={tmp_path / 'data'}", genesis).failed(
-        "Stopped at block 0", "gas limit"
+    source = f"--from-besu={tmp_path / 'besu'}"
+    ophion("migrate", source, f"--data-path={tmp_path / 'data'}", genesis).failed(
+        "Stopped at block 0", "gas limit", '"isQuorum": true'
     )
+    values = json.loads((chain / "genesis.json").read_text())
+    values["config"]["isQuorum"] = True
+    (tmp_path / "goquorum.json").write_text(json.dumps(values))
+    marked = f"--genesis-file={tmp_path / 'goquorum.json'}"
+    ophion("migrate", source, f"--data-path={tmp_path / 'other'}", marked).succeeded()

@@ -58,9 +58,12 @@ def rewrite_goquorum(config: LowerCaseObject) -> list[str]:
     if "isquorum" in config and not any(name in config for name in ("qbft", "clique", "ethash", "ibft2")):
         raise GenesisError("GoQuorum's Raft is not supported: give a config.qbft section for a new network", "config")
     _order_forks(config, warnings)
-    if config.pop("isquorum", False) is True and not config.pop("gaspriceenabled", False):
-        _set(config, "zerobasefee", True)
-        warnings.append("Genesis file of GoQuorum: gas is free (zeroBaseFee), and transactions have no size limit")
+    if config.pop("isquorum", False) is True:
+        if "qbft" in config:
+            _set(config, "freegaslimit", True)
+        if not config.pop("gaspriceenabled", False):
+            _set(config, "zerobasefee", True)
+            warnings.append("Genesis file of GoQuorum: gas is free (zeroBaseFee), and transactions have no size limit")
     for name in _TRANSACTION_LIMITS:
         config.pop(name, None)
     return warnings

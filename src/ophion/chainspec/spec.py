@@ -83,6 +83,8 @@ class ChainSpec(Struct, frozen=True):
     fixed_base_fee: bool = False
     """Whether the base fee is the node's minimum gas price. With this option, the base fee of headers is not checked.
     """
+    has_free_gas_limit: bool = False
+    """Whether the gas limit may move by any amount from block to block, as under GoQuorum's QBFT."""
     initial_base_fee: int = DEFAULT_BASE_FEE
     """Base fee of the first London block."""
     deposit_contract: Address | None = None
@@ -152,6 +154,7 @@ def read_spec(config: GenesisObject, raw: LowerCaseObject, initial_base_fee: int
         contract_size_limit=config.number("contractSizeLimit", bits=31, minimum=1),
         zero_base_fee=config.flag("zeroBaseFee"),
         fixed_base_fee=config.flag("fixedBaseFee"),
+        has_free_gas_limit=config.flag("freeGasLimit"),
         initial_base_fee=initial_base_fee if initial_base_fee is not None else DEFAULT_BASE_FEE,
         deposit_contract=config.address("depositContractAddress"),
         withdrawal_request_contract=config.address("withdrawalRequestContractAddress"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.forks import BlobParameters, Fork, Milestone
 from ophion.chainspec.spec import ChainSpec
 from ophion.errors import InvalidHeader
@@ -18,6 +19,7 @@ from ophion.primitives.types import EMPTY_OMMERS_HASH
 MIN_GAS_LIMIT: Final = 5000
 MAX_GAS_LIMIT: Final = 2**63 - 1
 GAS_LIMIT_DIVISOR: Final = 1024
+_GOQUORUM_MARK: Final = '"isQuorum": true'
 MAX_EXTRA_DATA: Final = 32
 GAS_PER_BLOB: Final = 2**17
 _ELASTICITY: Final = 2
@@ -82,16 +84,19 @@ def check_gas_used(header: Header) -> None:
 
 
 def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """Check that the gas limit differs from the parent's limit by less than 1/1024. At the first London block, the
-    parent's limit counts double.
+    """Check that the gas limit differs from the parent's limit by less than 1/1024, except on a network of GoQuorum. At
+    the first London block, the parent's limit counts double.
     """
     limit = header.gas_limit
     if not MIN_GAS_LIMIT <= limit <= MAX_GAS_LIMIT:
         raise InvalidHeader("gas limit", limit, f"{MIN_GAS_LIMIT} to {MAX_GAS_LIMIT}")
     reference = _reference_gas_limit(header, parent, spec)
     bound = reference // GAS_LIMIT_DIVISOR
-    if abs(limit - reference) >= bound:
-        raise InvalidHeader("gas limit", limit, f"less than {bound} away from {reference}")
+    if abs(limit - reference) >= bound and not spec.has_free_gas_limit:
+        expected = f"less than {bound} away from {reference}"
+        if spec.engine is EngineKind.QBFT:
+            expected += f"; more needs {_GOQUORUM_MARK} in the config of the genesis file, for a network of GoQuorum"
+        raise InvalidHeader("gas limit", limit, expected)
 
 
 def next_gas_limit(parent: Header, is_first_london: bool, target: int | None) -> int:

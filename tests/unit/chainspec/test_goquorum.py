@@ -39,6 +39,7 @@ def test_a_list_of_transitions() -> None:
     assert spec.engine is EngineKind.QBFT
     assert spec.contract_size_limit == 64 * 1024
     assert spec.zero_base_fee
+    assert spec.has_free_gas_limit
     assert spec.qbft is not None
     assert (spec.qbft.block_period_s, spec.qbft.request_timeout_s) == (5, 9)
     (change,) = spec.qbft.transitions

@@ -75,6 +75,15 @@ def test_a_gas_limit_outside_the_bound_is_refused(limit: int) -> None:
         rules.check_gas_limit(child(gas_limit=limit), PARENT, FRONTIER)
 
 
+@pytest.mark.parametrize("limit", [5000, 10_240_000 * 2, 2**63 - 1])
+def test_under_the_rules_of_goquorum_a_gas_limit_may_jump(limit: int) -> None:
+    spec = replace(FRONTIER, has_free_gas_limit=True)
+    rules.check_gas_limit(child(gas_limit=limit), PARENT, spec)
+    for outside in (4999, 2**63):
+        with pytest.raises(InvalidHeader, match="gas limit"):
+            rules.check_gas_limit(child(gas_limit=outside), PARENT, spec)
+
+
 def test_at_the_smallest_limit_the_bound_is_four() -> None:
     small = replace(PARENT, gas_limit=5000)
     rules.check_gas_limit(child(gas_limit=5003), small, FRONTIER)
