@@ -47,7 +47,11 @@ FOREIGN_LAYOUTS = (
         ("quorum-raft-state", "raft-wal", "raft-snap", "geth/privatestatemanager", "geth/quorum*"),
         _FROM_GETH,
     ),
-    ForeignLayout("geth", ("geth/chaindata", "geth/nodekey", "geth/lightchaindata"), _FROM_GETH),
+    ForeignLayout(
+        "geth",
+        ("geth/chaindata", "geth/nodekey", "geth/lightchaindata", "chaindata/CURRENT", "chaindata/MANIFEST-*"),
+        _FROM_GETH,
+    ),
     ForeignLayout("Nethermind", ("nethermind_db",), _RUNNING),
     ForeignLayout("Erigon", ("chaindata/mdbx.dat", "snapshots/*.seg"), _RUNNING),
     ForeignLayout("reth", ("db/mdbx.dat", "static_files"), _RUNNING),

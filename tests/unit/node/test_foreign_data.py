@@ -18,6 +18,8 @@ LAYOUTS = [
     ("Besu", ["VERSION_METADATA.json"]),
     ("geth", ["geth/chaindata/CURRENT", "geth/nodekey", "keystore/UTC--key"]),
     ("geth", ["geth/nodekey"]),
+    ("geth", ["chaindata/CURRENT", "chaindata/MANIFEST-000001", "nodekey"]),
+    ("geth", ["chaindata/MANIFEST-000001"]),
     ("GoQuorum", ["geth/chaindata/CURRENT", "geth/nodekey", "quorum-raft-state/000001.log"]),
     ("GoQuorum", ["geth/chaindata/CURRENT", "raft-wal/0.wal"]),
     ("Nethermind", ["nethermind_db/spaceneth/blocks/CURRENT"]),
