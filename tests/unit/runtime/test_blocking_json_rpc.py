@@ -238,7 +238,7 @@ def test_a_response_that_arrives_byte_by_byte_ends_after_a_time() -> None:
 
         thread = threading.Thread(target=drip, daemon=True)
         thread.start()
-        client = JsonRpcClient(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.1)
+        client = JsonRpcClient(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=1)
         with pytest.raises(NoAnswer, match="takes too long"):
             client.call("eth_chainId")
         ended.set()
