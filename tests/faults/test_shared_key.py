@@ -1,6 +1,6 @@
 """Two real nodes per validator key with a real etcd cluster: under random faults, no key signs contradictory messages.
 
-SHARED_KEY_FAULTS sets the number of faults, SHARED_KEY_ENGINES the consensus engines.
+SHARED_KEY_FAULTS sets the number of faults, SHARED_KEY_SEED their order, SHARED_KEY_ENGINES the consensus engines.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
 from tests.faults.recording_validator import recorded, recording_command
 
 FAULTS = int(os.environ.get("SHARED_KEY_FAULTS", "6"))
+SEED = int(os.environ.get("SHARED_KEY_SEED", "36"))
 KEYS = 4
 PAIRS = [(index, KEYS + index) for index in range(KEYS)]
 
@@ -65,7 +66,7 @@ def _restart(network: TestNetwork, index: int) -> None:
 
 @pytest.mark.parametrize("engine", os.environ.get("SHARED_KEY_ENGINES", "qbft").split())
 def test_random_faults_cause_no_conflicting_messages(tmp_path: Path, engine: str) -> None:
-    chance = random.Random(36)
+    chance = random.Random(SEED)
     with EtcdCluster(tmp_path / "etcd", 3) as etcd, _network(tmp_path, engine, etcd.address) as network:
         network.wait(lambda: min(network.heights()) >= 2, 120, "the second block")
 

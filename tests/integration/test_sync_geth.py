@@ -144,6 +144,32 @@ def test_geth_fetches_the_state_from_this_node(tmp_path: Path) -> None:
     assert "Snap sync complete" in (tmp_path / "geth" / "geth.log").read_text()
 
 
+def test_this_node_fetches_the_state_from_geth(tmp_path: Path) -> None:
+    chain = make_chain(tmp_path / "chain", "clique", 200, 4000, 4000)
+    geth = Geth(tmp_path / "geth")
+    # with the older layout, geth has only the last state after a restart
+    geth.command("--state.scheme=path", "init", chain / "genesis.json")
+    geth.command("import", chain / "blocks.rlp")
+    new, static = tmp_path / "new", tmp_path / "static.json"
+    options = (f"--genesis-file={chain / 'genesis.json'}", *PEERS, "--sync-mode=SNAP", f"--static-nodes-file={static}")
+    with geth.running():
+        static.write_text(json.dumps([geth.enode]))
+        with NodeProcess(new, *options) as one:
+            wait_for(lambda: head(one)[0] == 200, 120)
+            assert "state complete number=136" in one.output()
+            assert head(one) == head(geth)
+            for address in (PAYER, STORER, (FIRST_ACCOUNT + 300).to_bytes(20, "big")):
+                asked = ("eth_getProof", "0x" + address.hex(), ["0x" + 31 * "00" + "64"], "latest")
+                ours, theirs = one.rpc(*asked), geth.rpc(*asked)
+                assert ours["accountProof"] == theirs["accountProof"]
+                assert ours["storageProof"][0]["value"] == theirs["storageProof"][0]["value"]
+            wait_for(lambda: one.rpc("eth_capabilities")["receipts"]["oldestBlock"] == "0x0")
+            old = one.rpc("eth_getBlockByNumber", "0x7", False)["transactions"]
+            assert old == geth.rpc("eth_getBlockByNumber", "0x7", False)["transactions"] != []
+            assert one.rpc("eth_getTransactionReceipt", old[0])["status"] == "0x1"
+    ophion("storage", "check", f"--data-path={new}").succeeded()
+
+
 def test_blocks_and_transactions_travel_both_ways(chain: Path, tmp_path: Path) -> None:
     genesis = f"--genesis-file={chain / 'genesis.json'}"
     geth = Geth(tmp_path / "geth")
