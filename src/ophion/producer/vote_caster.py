@@ -2,9 +2,9 @@
 
     CastVote ─▶ sign (in a thread if the key is slow) ─▶ database and shared votes ─▶ VoteStored or VoteRefused
 
-The shared votes alone decide which message is allowed, so a message leaves as soon as they have its vote. Two things
-wait for the database: a vote with a new proof of preparation, which only the database has, and every vote without a
-shared store. The database is at most one vote behind.
+The shared votes alone decide which message is allowed, so the database gets only what they lack: a new proof of
+preparation, and with the first vote of this process the name of the store. Without a shared store, the database gets
+each vote.
 
 While the shared votes are unavailable, the caster repeats the latest order. It signs and stores nothing for rounds that
 the state machine has left. The state machine goes on: it follows the chain and changes rounds without sending.
@@ -67,7 +67,6 @@ class VoteCaster:
         self._orders: deque[tuple[BftProtocol, CastVote]] = deque()
         self._is_working = False
         self._written: DurableVotes | None = None
-        self._writing: asyncio.Task[None] | None = None
         self._failed_at = 0.0
 
     def put(self, protocol: BftProtocol, order: CastVote, tasks: asyncio.TaskGroup) -> None:
@@ -75,25 +74,24 @@ class VoteCaster:
         self._orders.append((protocol, order))
         if not self._is_working:
             self._is_working = True
-            tasks.create_task(self._work(tasks))
+            tasks.create_task(self._work())
 
     def clear(self) -> None:
-        """Drop all `CastVote` orders, because consensus has stopped and its tasks have ended."""
+        """Drop all `CastVote` orders, because consensus has stopped."""
         self._orders.clear()
-        self._written = self._writing = None
         self._shared.close()
 
-    async def _work(self, tasks: asyncio.TaskGroup) -> None:
+    async def _work(self) -> None:
         try:
             while self._orders:
                 protocol, order = self._orders.popleft()
-                result = await self._cast(protocol, order, tasks)
+                result = await self._cast(protocol, order)
                 if result is not None:
                     self._post(result)
         finally:
             self._is_working = False
 
-    async def _cast(self, protocol: BftProtocol, order: CastVote, tasks: asyncio.TaskGroup) -> _Result | None:
+    async def _cast(self, protocol: BftProtocol, order: CastVote) -> _Result | None:
         if not self._is_wanted(order):
             return None
         message = await self._signed(order)
@@ -101,13 +99,12 @@ class VoteCaster:
             return None
         votes = order.votes(message)
         started_at = self._clock.monotonic()
-        await self._finish_writing()
-        known = None if self._written is None else self._written.prepared
-        has_new_proof = votes.prepared is not None and votes.prepared is not known
-        self._write(protocol, votes, tasks)
-        stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
-        if has_new_proof or self._shared.identity is None:
-            await self._finish_writing()
+        writing = asyncio.ensure_future(self._write(protocol, votes)) if self._needs_database(votes) else None
+        try:
+            stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
+        finally:
+            if writing is not None:
+                await writing
         if stored is not None:
             self.refused += 1
             log.debug("vote refused kind=%s %s", _kind(message), stored)
@@ -117,21 +114,21 @@ class VoteCaster:
         self.durations.record(self._clock.monotonic() - started_at)
         return VoteStored(order, message, votes)
 
-    def _write(self, protocol: BftProtocol, votes: DurableVotes, tasks: asyncio.TaskGroup) -> None:
-        """Start writing the votes to the database while the shared vote store decides.
+    def _needs_database(self, votes: DurableVotes) -> bool:
+        """Whether the database must have these votes before the message is sent."""
+        written = self._written
+        if written is None or self._shared.identity is None:
+            return votes is not written
+        return votes.prepared is not None and votes.prepared is not written.prepared
+
+    async def _write(self, protocol: BftProtocol, votes: DurableVotes) -> None:
+        """Write the votes to the database while the shared vote store decides.
 
         If the vote is refused, the database holds a vote that was not sent. After a restart the validator then begins
         with the next round, which is always allowed.
         """
-        if votes is not self._written:
-            self._written = votes
-            self._writing = tasks.create_task(self._database.remember(protocol, votes))
-
-    async def _finish_writing(self) -> None:
-        """Wait until the database has the latest votes. A failure of the task stops the node."""
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            await writing
+        await self._database.remember(protocol, votes)
+        self._written = votes
 
     async def _signed(self, order: CastVote) -> BftMessage | None:
         """Sign a message. Returns None if the round of the message ends before the security module has signed."""

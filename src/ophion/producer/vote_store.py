@@ -31,9 +31,9 @@ def without_votes(record: bytes) -> bytes:
 class VoteStore:
     """Stores the votes of one validator. A database copied from another node contains the votes of that node.
 
-    With a shared vote store, the database may lack the latest vote, and it never has the votes of other nodes with the
-    same key. Its record names the shared store. Without that store, the record does not count, and the validator is one
-    that has lost its votes.
+    With a shared vote store, the database lacks some votes of this node, and all votes of other nodes with the same
+    key. Its record names the shared store. Without that store, the record does not count, and the validator is one that
+    has lost its votes.
     """
 
     def __init__(self, store: Store, lanes: Lanes, validator: Address, shared: str | None = None) -> None:

@@ -202,34 +202,22 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_vote_in_a_shared_store_leaves_before_the_database_has_it() -> None:
+def test_with_a_shared_store_the_database_gets_the_first_vote_and_new_proofs() -> None:
     async def story() -> None:
         database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
-        first, second = DurableVotes(5, 0, b"\x01" * 32), DurableVotes(6, 0, b"\x02" * 32)
-        task = await _cast(NamedVoteStore(), database, results, first, second)
-        assert [one.votes for one in results if isinstance(one, VoteStored)] == [first]
-        assert database.begun == [first], "the next vote waits, so that the database is at most one vote behind"
+        first, prepare = DurableVotes(5, 0, b"\x01" * 32), DurableVotes(6, 0, b"\x02" * 32)
+        commit = DurableVotes(6, 0, b"\x02" * 32, _prepared(0))
+        request = DurableVotes(6, 1, None, commit.prepared)
+        task = await _cast(NamedVoteStore(), database, results, first, prepare, commit, request)
+        assert results == [], "the database has no record that names the store"
         database.end_one()
         await _settle()
-        assert len(results) == 2
-        assert database.begun == [first, second]
+        assert [one.votes for one in results if isinstance(one, VoteStored)] == [first, prepare]
+        assert database.begun == [first, commit], "the commit waits for its proof"
         database.end_one()
         await task
-
-    asyncio.run(story())
-
-
-def test_a_new_proof_of_preparation_is_in_the_database_before_its_commit_leaves() -> None:
-    async def story() -> None:
-        database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
-        votes = DurableVotes(5, 0, b"\x01" * 32, _prepared(0))
-        task = await _cast(NamedVoteStore(), database, results, votes, DurableVotes(5, 1, None, votes.prepared))
-        assert results == []
-        database.end_one()
-        await _settle()
-        assert len(results) == 2, "the second vote has the same proof"
-        database.end_one()
-        await task
+        assert len(results) == 4
+        assert database.begun == [first, commit], "the round change has the same proof"
 
     asyncio.run(story())
 
@@ -246,7 +234,7 @@ def test_without_a_shared_store_each_vote_waits_for_the_database() -> None:
     asyncio.run(story())
 
 
-def test_the_next_vote_of_a_restarted_task_does_not_wait_for_a_cancelled_write() -> None:
+def test_an_interrupted_write_is_repeated() -> None:
     async def story() -> None:
         database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
         caster = VoteCaster(cast(VoteStore, database), NamedVoteStore(), ManualClock(), results.append, lambda _: True)
@@ -263,7 +251,7 @@ def test_the_next_vote_of_a_restarted_task_does_not_wait_for_a_cancelled_write()
         caster.clear()
         database.end_one()
         await run()
-        assert database.begun == [votes, votes], "the cancelled write is repeated"
-        assert len(results) == 2
+        assert database.begun == [votes, votes]
+        assert len(results) == 1
 
     asyncio.run(story())
