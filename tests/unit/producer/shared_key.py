@@ -70,20 +70,29 @@ class Machine:
         self.is_cut = False
         self.others: list[Machine] = []
         self._delay_s = delay_s
-        engine = node.chain.engine
-        assert isinstance(engine, BftEngine)
-        core = node.core
+        self._key = KEYS[key]
+        self._cluster = cluster
         # give each node its own extra data, so that blocks of two nodes differ
-        core.assembler.settings.extra_data = index.to_bytes(32)
-        self.driver = BftDriver(
+        node.core.assembler.settings.extra_data = index.to_bytes(32)
+        self.driver = self._from_database()
+
+    def restart(self) -> None:
+        """Forget everything that is not in the database. The driver must not run."""
+        self.driver = self._from_database()
+
+    def _from_database(self) -> BftDriver:
+        engine, core = self.node.chain.engine, self.node.core
+        assert isinstance(engine, BftEngine)
+        votes = self._cluster.of(self.address)
+        return BftDriver(
             core.assembler,
             core.importer,
             engine,
-            KEYS[key],
+            self._key,
             LocalProposals(),
             InlineLanes(),
             self,
-            shared_votes=cluster.of(self.address),
+            shared_votes=votes,
         )
 
     @property

@@ -110,7 +110,7 @@ def test_whatever_is_cut_or_stopped_no_key_contradicts_itself(tmp_path: Path, en
     chance = random.Random(seed)
 
     async def life(machine: Machine, cluster: Cluster) -> None:
-        """Stop, disconnect and connect one node at random times."""
+        """Stop, disconnect and connect one node at random times. Some stops are restarts of the process."""
         for _ in range(4):
             task = asyncio.create_task(machine.driver.run())
             await asyncio.sleep(chance.uniform(1, 12))
@@ -118,6 +118,8 @@ def test_whatever_is_cut_or_stopped_no_key_contradicts_itself(tmp_path: Path, en
             await asyncio.sleep(chance.uniform(0, 4))
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            if chance.random() < 0.5:
+                machine.restart()
             await asyncio.sleep(chance.uniform(0, 2))
             machine.is_cut = False
 
