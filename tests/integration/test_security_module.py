@@ -41,5 +41,5 @@ def test_a_wrong_label_ends_the_start_with_one_sentence(tmp_path: Path, monkeypa
     arguments = (f"--data-path={tmp_path / 'node0'}", f"--genesis-file={network.genesis_file}", "--p2p-enabled=false")
     failed = ophion(*arguments, *token.options("missing"))
     assert failed.code != 0
-    assert "key missing: NoSuchKey" in failed.err
+    assert "key missing: the token has no private keys with this label" in failed.err
     assert "Traceback" not in failed.err
