@@ -95,6 +95,8 @@ def build_network(
     )
     bootnodes = core.chain.spec.bootnodes
     validators = _validators(core, sync, clock)
+    if validators is not None:
+        eth.transactions.are_linked = validators.are_linked
     consensus = () if validators is None else _consensus(core, key, validator_key, validators)
     snap = SnapProtocol(core.chain.store, eth.lane, eth.is_member_node, clock)
     subprotocols: tuple[Subprotocol, ...] = (eth, snap, *consensus, *_priv(enclave, key, clock, entropy, eth))

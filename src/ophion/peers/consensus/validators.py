@@ -101,6 +101,10 @@ class Validators:
         """Block period of the current height in seconds."""
         return self._driver.period_s
 
+    def are_linked(self, peer: Peer, other: Peer) -> bool:
+        """Whether two peers have both reported their connection."""
+        return self.links.reaches(peer, other.address) and self.links.reaches(other, peer.address)
+
     def add_peer(self, peer: Peer, variant: str, capability: str) -> None:
         """Add a peer whose consensus sub-protocol has started."""
         self._connections.setdefault((variant, peer.validator_address), []).append(_ValidatorPeer(peer, capability))

@@ -328,7 +328,7 @@ class BlockGossip:
 
     def note_synchronised(self, blocks: Collection[ChainBlock]) -> None:
         """Record blocks that synchronisation is about to import. These blocks are not announced one by one."""
-        self._foreign.update(block.header.hash for block in blocks)
+        self._foreign.update([block.header.hash for block in blocks])
 
     def announce_head_again(self) -> None:
         """Announce the head again to all peers, because a peer may have dropped the first announcement."""

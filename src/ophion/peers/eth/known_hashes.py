@@ -6,7 +6,7 @@ generation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Set
 
 from ophion.primitives.types import Hash32
 
@@ -33,10 +33,17 @@ class RecentHashes:
         if len(self._newer) >= self._half:
             self._older, self._newer = self._newer, set()
 
-    def update(self, hashes: Iterable[Hash32]) -> None:
+    def update(self, hashes: Collection[Hash32]) -> None:
         """Add several hashes to the set."""
+        if len(self._newer) + len(hashes) < self._half:
+            self._newer.update(hashes)  # fast path of `add`: the younger generation has space for all of them
+            return
         for hash in hashes:
             self.add(hash)
+
+    def among(self, hashes: Set[Hash32]) -> set[Hash32]:
+        """Return those of `hashes` that are in the set."""
+        return {*(hashes & self._newer), *(hashes & self._older)}
 
     def discard(self, hash: Hash32) -> None:
         """Remove a hash from the set."""

@@ -5,6 +5,11 @@ full, and the other peers get their hashes. Peers that already know a transactio
 transaction in full until one of them is known to have it. Fetching a transaction by hash takes half a second, which
 would make block sizes alternate between large and small.
 
+A block producer sends its transactions to all other producers, and validators report their connections. So a node does
+not relay a transaction of one producer to another if both have reported their connection (decision 206). If the
+transaction is still in the pool after `RELAY_LATER_S`, the node announces it by hash, in case the producer has sent it
+only to some.
+
 A peer that is busy or has a full pool drops transactions. So executable transactions that stay in the pool for long are
 announced again. A transaction that this pool evicted is accepted again.
 
@@ -15,7 +20,7 @@ this node is far behind, it ignores all transaction messages, because it cannot 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from math import isqrt
 from random import Random
@@ -42,6 +47,8 @@ COLLECT_S: Final = 0.02
 MAX_HASHES: Final = 4096
 MAX_MAKERS: Final = 8
 """Maximum number of block producers that get a transaction in full, until one of them is known to have it."""
+RELAY_LATER_S: Final = 2.0
+"""Seconds before a transaction of a block producer is announced to other producers that are connected to it."""
 INTRODUCE_S: Final = 0.2
 """Seconds before the pool is announced to a new peer. Many inbound connections end earlier."""
 ANNOUNCE_AGAIN_S: Final = 10.0
@@ -77,6 +84,8 @@ class TransactionGossip:
         """Number of transactions sent by hash, for metrics."""
         self.skipped = 0
         """Number of ignored Transactions messages, for metrics."""
+        self.are_linked: Callable[[Peer, Peer], bool] = lambda peer, other: False
+        """Whether two peers have both reported their connection. Set by the node if validators report connections."""
         self._pool = pool
         self._peers = peers
         self._makers = makers
@@ -204,31 +213,48 @@ class TransactionGossip:
         # choose the peers that get whole transactions at random, so that over time every peer gets some
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
-        makers = [peer for peer in peers if peer.peer.validator_address in self._makers][:MAX_MAKERS]
-        urgent = self._urgent(fresh, makers)
+        makers = [peer for peer in peers if peer.peer.validator_address in self._makers]
+        hashes = {item.hash for item in fresh}
+        # look before sending, because a transaction is known to a peer once it has been sent to this peer
+        known_to = {peer: peer.known_transactions.among(hashes) for peer in peers}
+        sources = {maker: known_to[maker] for maker in makers if known_to[maker]}
+        urgent = _urgent(fresh, sources.values()) if makers else frozenset[Hash32]()
+        urged = makers[:MAX_MAKERS]
         for peer in peers:
-            known = peer.known_transactions
+            known = known_to[peer]
             unknown = [item for item in fresh if item.hash not in known]
+            if len(makers) <= MAX_MAKERS and peer in makers and unknown:
+                served = self._served(peer, sources)
+                self._relay_later(peer, [item for item in unknown if item.hash in served])
+                unknown = [item for item in unknown if item.hash not in served]
             if not unknown:
                 continue
             if in_full > 0:
                 in_full -= 1
                 self._send(peer, [item for item in unknown if _is_light(item)])
                 unknown = [item for item in unknown if not _is_light(item)]
-            elif urgent and peer in makers:
+            elif urgent and peer in urged:
                 self._send(peer, [item for item in unknown if item.hash in urgent])
                 unknown = [item for item in unknown if item.hash not in urgent]
             self._announce(peer, unknown)
 
-    def _urgent(self, fresh: Sequence[PooledTransaction], makers: Sequence[EthPeer]) -> set[Hash32]:
-        """Return the hashes of transactions that no block producer is known to have."""
-        if not makers:
-            return set()
-        return {
-            item.hash
-            for item in fresh
-            if _is_light(item) and not any(item.hash in maker.known_transactions for maker in makers)
-        }
+    def _served(self, peer: EthPeer, sources: Mapping[EthPeer, set[Hash32]]) -> set[Hash32]:
+        """Return the hashes that a block producer gets from other producers. `sources` has the hashes that each
+        producer has sent to this node.
+        """
+        linked = [known for maker, known in sources.items() if self.are_linked(maker.peer, peer.peer)]
+        return set[Hash32]().union(*linked)
+
+    def _relay_later(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
+        if items:
+            asyncio.get_running_loop().call_later(RELAY_LATER_S, self._announce_missing, peer, items)
+
+    def _announce_missing(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
+        """Announce those of `items` that are still in the pool and that the peer is not known to have."""
+        known = peer.known_transactions
+        self._announce(
+            peer, [item for item in items if item.hash not in known and self._pool.get(item.hash) is not None]
+        )
 
     def _send(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
         batch: list[bytes] = []
@@ -265,6 +291,14 @@ class TransactionGossip:
             if peer.send(Code.NEW_POOLED_TRANSACTION_HASHES, peer.version.write_hashes(message)):
                 peer.known_transactions.update(hashes)
                 self.announced_out += len(hashes)
+
+
+def _urgent(fresh: Sequence[PooledTransaction], known_to: Iterable[Set[Hash32]]) -> Set[Hash32]:
+    """Return the hashes of transactions that no block producer is known to have. `known_to` has the hashes that each
+    producer knows.
+    """
+    known = set[Hash32]().union(*known_to)
+    return {item.hash for item in fresh if item.hash not in known and _is_light(item)}
 
 
 def _is_light(item: PooledTransaction) -> bool:

@@ -160,8 +160,8 @@ class TransactionIntake:
         """Queue the (hash, transaction) pairs that are new for the pool."""
         known, is_member = self._peer.known_transactions, self._share() is None
         is_short = is_member or self._bytes <= _SHORT_QUEUE
+        known.update([hash for hash, _ in found])
         for hash, raw in found:
-            known.add(hash)
             if is_short:
                 self._came(hash)
             if not self._is_new(hash):

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from ophion.native.crypto import PrivateKey
 from ophion.peers.disconnect_reasons import DisconnectReason
-from ophion.peers.eth import transaction_fetcher, transaction_intake
+from ophion.peers.eth import transaction_fetcher, transaction_gossip, transaction_intake
 from ophion.peers.eth.field_decoding import enclosed, encode_hashes, list_of_hashes
 from ophion.peers.eth.messages import Code, TransactionHashes, decode_get
 from ophion.peers.eth.recent_transactions import AGAIN_S
 from ophion.peers.eth.response_validation import pooled_hash, read_transactions, wrapped
-from ophion.peers.eth.transaction_gossip import ANNOUNCE_AGAIN_S, INTRODUCE_S
+from ophion.peers.eth.transaction_gossip import ANNOUNCE_AGAIN_S, INTRODUCE_S, RELAY_LATER_S
 from ophion.pool.events import DropReason
 from ophion.primitives import rlp
 from ophion.testing.bft_chain import CHAIN_ID
@@ -106,6 +106,60 @@ def test_a_transaction_from_a_block_producer_goes_in_full_to_a_sample(tmp_path: 
         await asyncio.sleep(0.1)
         sent_counts = [(len(in_full(here)), len(by_hash(here))) for here, _ in wires]
         assert sent_counts[0] == (0, 0)
+        assert sorted(sent_counts[1:]) == [(0, 1), (1, 0)]
+
+    run_validator_nodes(tmp_path, 4, scenario)
+
+
+def test_a_transaction_is_not_relayed_between_block_producers_that_are_linked(tmp_path: Path) -> None:
+    """The node announces the transaction later, because the other producers of this network do not get it directly."""
+
+    async def scenario(one: EthNode, *others: EthNode) -> None:
+        one.eth.transactions.are_linked = lambda peer, other: VALIDATORS[2].address not in (peer.address, other.address)
+        wires = [connect(one.eth, other.eth, (VALIDATORS[0], VALIDATORS[at + 1])) for at, other in enumerate(others)]
+        await asyncio.sleep(1)
+        (foreign,) = await others[0].node.send(legacy_transaction(VALIDATORS[0], 0, chain_id=CHAIN_ID))
+        await asyncio.sleep(0.1)
+        assert [(in_full(here), by_hash(here)) for here, _ in wires if here is not wires[1][0]] == [([], []), ([], [])]
+        assert len(in_full(wires[1][0])) == 1, "the producer without a report gets the transaction at once"
+        await asyncio.sleep(RELAY_LATER_S + 1)
+        assert by_hash(wires[2][0]) == [foreign]
+        assert by_hash(wires[0][0]) == []
+        assert all(other.pool.get(foreign) is not None for other in others)
+        (own,) = await one.node.send(legacy_transaction(VALIDATORS[1], 0, chain_id=CHAIN_ID))
+        await asyncio.sleep(0.1)
+        assert all(other.pool.get(own) is not None for other in others), "own transactions go to all at once"
+
+    run_validator_nodes(tmp_path, 4, scenario)
+
+
+def test_a_transaction_that_is_mined_soon_is_not_announced_to_linked_block_producers(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, *others: EthNode) -> None:
+        one.eth.transactions.are_linked = lambda peer, other: True
+        wires = [connect(one.eth, other.eth, (VALIDATORS[0], VALIDATORS[at + 1])) for at, other in enumerate(others)]
+        await asyncio.sleep(1)
+        (hash,) = await others[0].node.send(legacy_transaction(VALIDATORS[0], 0, chain_id=CHAIN_ID))
+        await asyncio.sleep(0.5)
+        one.pool.drop([hash], DropReason.EXPIRED)
+        await asyncio.sleep(2 * RELAY_LATER_S)
+        assert not any(in_full(here) or by_hash(here) for here, _ in wires)
+
+    run_validator_nodes(tmp_path, 4, scenario)
+
+
+def test_in_a_large_validator_set_transactions_are_relayed_to_linked_block_producers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A producer sends its transactions in full to `MAX_MAKERS` others only."""
+    monkeypatch.setattr(transaction_gossip, "MAX_MAKERS", 2)
+
+    async def scenario(one: EthNode, *others: EthNode) -> None:
+        one.eth.transactions.are_linked = lambda peer, other: True
+        wires = [connect(one.eth, other.eth, (VALIDATORS[0], VALIDATORS[at + 1])) for at, other in enumerate(others)]
+        await asyncio.sleep(1)
+        await others[0].node.send(legacy_transaction(VALIDATORS[0], 0, chain_id=CHAIN_ID))
+        await asyncio.sleep(0.1)
+        sent_counts = [(len(in_full(here)), len(by_hash(here))) for here, _ in wires]
         assert sorted(sent_counts[1:]) == [(0, 1), (1, 0)]
 
     run_validator_nodes(tmp_path, 4, scenario)
