@@ -18,6 +18,8 @@ from ophion.runtime.thread_pools import Lanes
 _KEPT_REWARDS = 4096
 _KEPT_HISTORIES = 64
 """Maximum number of cached results of eth_feeHistory. The cache empties when the head changes."""
+_KEPT_HISTORY_BLOCKS = 2048
+"""Maximum number of blocks of all cached results of eth_feeHistory together. A request has at most 1024 blocks."""
 _HORIZON_BLOCKS = 8
 """Number of blocks for which a suggested price stays valid, even if all blocks are empty and the base fee falls."""
 _FEW_BLOCKS = 32
@@ -59,6 +61,8 @@ class FeeOracle:
         """A fixed priority fee that replaces the median of recent blocks. Presets of the development network set it."""
         self._rewards: OrderedDict[tuple[Hash32, tuple[float, ...]], list[int]] = OrderedDict()
         self._histories: dict[_HistoryKey, FeeHistory] = {}
+        self._histories_blocks = 0
+        """Number of blocks of all cached results."""
         self._histories_head: Hash32 | None = None
 
     async def gas_price(self) -> int:
@@ -108,6 +112,7 @@ class FeeOracle:
         head = self._queries.head_hash
         if self._histories_head != head:
             self._histories.clear()
+            self._histories_blocks = 0
             self._histories_head = head
         shares = None if percentiles is None else tuple(percentiles)
         floor = self._floor
@@ -115,9 +120,16 @@ class FeeOracle:
         known = self._histories.get(key)
         if known is None:
             known = await self._read_history(count, newest, shares)
-            if count <= _FEW_BLOCKS and len(self._histories) < _KEPT_HISTORIES and self._queries.head_hash == head:
-                self._histories[key] = known
+            self._keep(key, known, head)
         return known
+
+    def _keep(self, key: _HistoryKey, history: FeeHistory, head: Hash32) -> None:
+        """Cache a history that was read at this head, unless the head has changed or the cache is full."""
+        blocks = self._histories_blocks + len(history.gas_used_ratios)
+        is_full = len(self._histories) >= _KEPT_HISTORIES or blocks > _KEPT_HISTORY_BLOCKS
+        if not is_full and head == self._histories_head == self._queries.head_hash and key not in self._histories:
+            self._histories[key] = history
+            self._histories_blocks = blocks
 
     async def _read_history(self, count: int, newest: HashedHeader, shares: tuple[float, ...] | None) -> FeeHistory:
         after = self._after(newest)

@@ -165,3 +165,21 @@ def test_a_short_history_is_kept_until_head_or_prices_change(tmp_path: Path) -> 
         assert len(fees._histories) <= 64
 
     told(tmp_path, story)
+
+
+def test_long_histories_are_kept_up_to_a_number_of_blocks(tmp_path: Path) -> None:
+    async def story(core: TestCore) -> None:
+        for _ in range(99):
+            header, _ = await core.mine()
+        fees = core.core.fees
+        first = await fees.fee_history(100, header, None)
+        assert await fees.fee_history(100, header, None) is first
+        for share in range(30):
+            await fees.fee_history(100, header, [float(share)])
+        assert len(fees._histories) == 2048 // 100
+        assert fees._histories_blocks == 2000
+        header, _ = await core.mine()
+        await fees.fee_history(100, header, None)
+        assert fees._histories_blocks == 100
+
+    told(tmp_path, story)
