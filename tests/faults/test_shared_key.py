@@ -9,12 +9,13 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from ophion.testing.network import TestNetwork
+from ophion.testing.node_process import COMMAND
 from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
 from tests.faults.recording_validator import recorded, recording_command
 
@@ -149,3 +150,26 @@ def test_partners_of_clique_signers_take_over(tmp_path: Path) -> None:
         network.wait(is_reported, 60, "the log line")
         etcd.start()
         network.wait(lambda: min(network.heights(partners)) > height + 2, 60, "blocks after the return of etcd")
+
+
+def test_validators_leave_the_vote_store_one_after_another(tmp_path: Path) -> None:
+    with EtcdCluster(tmp_path / "etcd") as etcd:
+        own: dict[int, Sequence[str]] = dict.fromkeys(range(KEYS), (f"--vote-store={etcd.address}",))
+        with TestNetwork(tmp_path, "qbft", KEYS, own=own) as network:
+            network.wait(lambda: min(network.heights()) >= 3, 120, "the third block")
+            for index in range(KEYS):
+                network.kill(index)
+                del own[index]
+                network.replace_program(index, COMMAND)
+                network.nodes[index].start()
+                assert "latest votes are in another vote store" in network.nodes[index].output()
+                own_address, height = f"0x{network.keys[index].address.hex()}", network.height(index)
+
+                def proposes(own_address: str = own_address, height: int = height) -> bool:
+                    block = network.nodes[0].rpc("eth_getBlockByNumber", "latest", False)
+                    return int(block["number"], 16) > height + 1 and block["miner"] == own_address
+
+                network.wait(proposes, 120, "a block of a validator that has left the vote store")
+            etcd.stop()
+            network.grow(KEYS, 60)
+            assert network.agrees()
