@@ -21,6 +21,7 @@ from ophion.rpc.services.tracing import (
     TraceOptionsParam,
     TraceResult,
     recent_key,
+    recent_transaction_key,
     traced,
     traced_block,
     transaction_at,
@@ -38,7 +39,8 @@ async def trace_one(ctx: RpcContext, hash: HashParam, options: TraceOptionsParam
         block, index = transaction_at(ctx, hash)
         return trace_transaction(block, index, kind, ctx.limits.timeout_s)
 
-    return await traced(ctx, options or PLAIN, start)
+    options = options or PLAIN
+    return await traced(ctx, options, start, key=recent_transaction_key(ctx, hash, options.cache_kind))
 
 
 @method("debug_traceBlockByNumber", needs={"state"})

@@ -42,7 +42,15 @@ from ophion.rpc.services.block_reference import block_range, header_at, view_at
 from ophion.rpc.services.call_execution import gas_for
 from ophion.rpc.services.call_object import Call, CallParam, decode_call
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.tracing import TraceResult, recent_key, streamed, traced_block, transaction_at, whole_trace
+from ophion.rpc.services.tracing import (
+    TraceResult,
+    recent_key,
+    recent_transaction_key,
+    streamed,
+    traced_block,
+    transaction_at,
+    whole_trace,
+)
 
 _EVERYTHING: Final = (1 << 64) - 1
 _EMPTY: Final = b"[]"
@@ -186,7 +194,7 @@ async def trace_mined(ctx: RpcContext, hash: HashParam) -> TraceResult:
         block, index = transaction_at(ctx, hash)
         return trace_flat([block], index, (), (), 0, _EVERYTHING, None, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start) or _EMPTY
+    return await streamed(ctx, start, recent_transaction_key(ctx, hash, _FLAT)) or _EMPTY
 
 
 @method("trace_get", needs={"state"})

@@ -1,4 +1,4 @@
-"""Cache of whole-block traces of recent blocks.
+"""Cache of traces of recent blocks and of their transactions.
 
 Explorers and indexers request the trace of a new block several times, and each trace executes the block again. The key
 is the hash of the block, so a reorganisation needs no invalidation: the new block has its own hash. The total size is
@@ -21,12 +21,12 @@ _MAX_SHARE: Final = 4
 """Divisor of the cache size: a single trace may take at most a quarter of the cache."""
 
 TraceKey: TypeAlias = tuple[Hash32, bytes]
-"""Hash of the block and kind of the trace."""
+"""Hash of the block and kind of the trace. The kind of the trace of a transaction begins with its index."""
 
 
 class TraceCache:
-    """Whole-block traces, each as the pieces in which it was streamed. Thread-safe, because worker threads add
-    entries.
+    """Traces of blocks and transactions, each as the pieces in which it was streamed. Thread-safe, because worker
+    threads add entries.
     """
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:

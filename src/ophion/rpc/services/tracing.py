@@ -1,6 +1,6 @@
 """Streams the results of tracing methods.
 
-All database reads run in the trace lane, never on the event loop. The EVM runs in a thread of the extension.
+Bodies and states are read in the trace lane, never on the event loop. The EVM runs in a thread of the extension.
 """
 
 from __future__ import annotations
@@ -83,6 +83,14 @@ def recent_key(ctx: RpcContext, header: HashedHeader | None, kind: bytes | None)
     if header is None or kind is None or header.number + MAX_RECENT_BLOCKS <= ctx.queries.head_number:
         return None
     return header.hash, kind
+
+
+def recent_transaction_key(ctx: RpcContext, hash: Hash32, kind: bytes | None) -> TraceKey | None:
+    """Return the cache key of the trace of a mined transaction; None if the trace must not be stored."""
+    position = None if kind is None else ctx.queries.transaction_position(hash)
+    if kind is None or position is None:
+        return None
+    return recent_key(ctx, ctx.queries.header(position[0]), b"%d:%b" % (position[2], kind))
 
 
 async def traced(

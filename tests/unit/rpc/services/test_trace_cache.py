@@ -81,7 +81,11 @@ def test_the_trace_that_was_not_requested_for_the_longest_time_is_evicted() -> N
 def traced(dev: Interface, monkeypatch: pytest.MonkeyPatch) -> tuple[Interface, list[str]]:
     """Return a node with a transfer in block 1, and a list that grows with every executed trace."""
     executed: list[str] = []
-    for module, name in (("trace", "trace_flat"), ("debug_trace", "trace_block")):
+    for module, name in (
+        ("trace", "trace_flat"),
+        ("debug_trace", "trace_block"),
+        ("debug_trace", "trace_transaction"),
+    ):
         path = f"ophion.rpc.methods.{module}.{name}"
         real: Any = __import__(f"ophion.rpc.methods.{module}", fromlist=[name]).__dict__[name]
 
@@ -109,6 +113,33 @@ def test_a_recent_block_is_traced_once_for_each_kind(traced: tuple[Interface, li
     assert [node.ask(*request) for request in requests] == first
     assert node.ask("debug_traceBlockByHash", block, {**calls, "timeout": "9s"}) == first[2]
     assert len(executed) == 4
+
+
+def test_a_recent_transaction_is_traced_once_for_each_kind(traced: tuple[Interface, list[str]]) -> None:
+    node, executed = traced
+    hash = node.ask("eth_getBlockByNumber", "0x1")["transactions"][0]
+    requests: list[tuple[Any, ...]] = [
+        ("trace_transaction", hash),
+        ("debug_traceTransaction", hash),
+        ("debug_traceTransaction", hash, {"tracer": "callTracer"}),
+        ("trace_block", "0x1"),
+    ]
+    first = [node.ask(*request) for request in requests]
+    assert executed == ["trace_flat", "trace_transaction", "trace_transaction", "trace_flat"]
+    assert [node.ask(*request) for request in requests] == first
+    assert len(executed) == 4
+    assert node.ask("trace_transaction", "0x" + "11" * 32) == []
+    assert node.ask("debug_traceTransaction", "0x" + "11" * 32) is None
+
+
+def test_traces_of_several_transactions_of_a_block_are_told_apart(traced: tuple[Interface, list[str]]) -> None:
+    node, executed = traced
+    raws = [legacy_transaction(DEV_KEYS[0], nonce, to=DEV_KEYS[1].address, value=nonce) for nonce in (1, 2)]
+    _, hashes = node.run(node.node.mine(*raws))
+    for _ in range(2):
+        values = [node.ask("trace_transaction", "0x" + hash.hex())[0]["action"]["value"] for hash in hashes]
+        assert values == ["0x1", "0x2"]
+    assert executed == ["trace_flat", "trace_flat"]
 
 
 def test_a_block_that_the_client_sends_is_neither_stored_nor_taken_from_the_cache(
