@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import http.client
 import json
 import multiprocessing
 import os
@@ -29,6 +28,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -46,6 +46,7 @@ MEASURED: Final = 200
 FREQUENT_BLOCKS: Final = 100_000
 """Number of blocks in which the frequent topic is searched, so that longer chains compare."""
 LOG_KEY: Final = b'"logIndex"'
+END_OF_CHUNKS: Final = b"\r\n0\r\n\r\n"
 
 
 def disk_bytes(place: Path) -> int:
@@ -179,19 +180,26 @@ def measure_logs(node: NodeProcess, last: int) -> dict[str, Any]:
 
 
 def read_logs(node: NodeProcess, query: dict[str, Any]) -> tuple[int, int, float]:
-    """Read a large result without keeping it. Returns its logs and bytes, and the most anonymous memory of the node."""
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [query]})
-    connection = http.client.HTTPConnection("127.0.0.1", node.ports["json-rpc"], timeout=3600)
-    connection.request("POST", "/", body, {"Content-Type": "application/json"})
-    response = connection.getresponse()
-    count, size, most, tail = 0, 0, 0.0, b""
-    while piece := response.read1(1 << 20):
-        # a key may be split between two pieces
-        count += (tail + piece).count(LOG_KEY)
-        tail, size = (tail + piece)[-len(LOG_KEY) + 1 :], size + len(piece)
-        most = max(most, memory_mb(node.pid))
-    assert tail.endswith(b"}"), tail
-    connection.close()
+    """Read a large result without keeping it. Returns its logs and bytes, and the most anonymous memory of the node.
+
+    Reads raw bytes from a socket, because an HTTP client takes more time than the node.
+    """
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": [query]}).encode()
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    piece = bytearray(1 << 20)
+    count, size, reads, most, tail = 0, 0, 0, 0.0, b""
+    with socket.create_connection(("127.0.0.1", node.ports["json-rpc"]), timeout=3600) as connection:
+        connection.sendall(head % len(body) + body)
+        while not tail.endswith(END_OF_CHUNKS):
+            length = connection.recv_into(piece)
+            assert length, tail
+            # a key may be split between two pieces
+            seen = tail[-len(LOG_KEY) + 1 :] + piece[:length]
+            count += seen.count(LOG_KEY)
+            tail, size, reads = bytes(seen[-32:]), size + length, reads + 1
+            if reads % 64 == 1:
+                most = max(most, memory_mb(node.pid))
+    assert tail.endswith(b"}" + END_OF_CHUNKS), tail
     return count, size, most
 
 
