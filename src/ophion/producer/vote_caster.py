@@ -1,6 +1,6 @@
 """`VoteCaster`: signs own messages and stores their votes, one after another, outside of the state machine.
 
-    CastVote ─▶ sign (in a thread if the key is slow) ─▶ database and shared votes ─▶ VoteStored or VoteRefused
+    CastVote ─▶ sign (in a thread if the key is slow) ─▶ database ─▶ shared votes ─▶ VoteStored or VoteRefused
 
 The shared votes alone decide which message is allowed, so the database gets only what they lack: a new proof of
 preparation, and with the first vote of this process the name of the store. Without a shared store, the database gets
@@ -99,12 +99,9 @@ class VoteCaster:
             return None
         votes = order.votes(message)
         started_at = self._clock.monotonic()
-        writing = asyncio.ensure_future(self._write(protocol, votes)) if self._needs_database(votes) else None
-        try:
-            stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
-        finally:
-            if writing is not None:
-                await writing
+        if self._needs_database(votes):
+            await self._write(protocol, votes)
+        stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
         if stored is not None:
             self.refused += 1
             log.debug("vote refused kind=%s %s", _kind(message), stored)
@@ -122,7 +119,8 @@ class VoteCaster:
         return votes.prepared is not None and votes.prepared is not written.prepared
 
     async def _write(self, protocol: BftProtocol, votes: DurableVotes) -> None:
-        """Write the votes to the database while the shared vote store decides.
+        """Write the votes to the database before the shared vote store decides: a node that is killed in between must
+        not lack a proof that the store names.
 
         If the vote is refused, the database holds a vote that was not sent. After a restart the validator then begins
         with the next round, which is always allowed.

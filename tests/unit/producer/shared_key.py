@@ -27,6 +27,8 @@ class Cluster:
     def __init__(self, delay_s: float = 0.002) -> None:
         self.records: dict[Address, VoteRecord] = {}
         self.is_away = False
+        self.loses_replies_to_commits = False
+        """Whether the cluster stores a record with a new proof of preparation, and its reply does not arrive."""
         self._delay_s = delay_s
 
     def of(self, validator: Address) -> ClusterVotes:
@@ -53,6 +55,8 @@ class ClusterVotes:
         if record is None:
             return records[self._validator]
         records[self._validator] = record
+        if self._cluster.loses_replies_to_commits and record.prepared is not None:
+            raise VotesUnavailable("the test drops the reply")
         await asyncio.sleep(self._delay_s)
         return None
 

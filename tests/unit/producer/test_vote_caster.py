@@ -90,6 +90,24 @@ def test_without_the_store_nothing_is_sent_and_blocks_come_soon_after_its_return
 
 
 @BOTH
+def test_commits_that_are_stored_without_a_reply_do_not_stop_the_network(tmp_path: Path, engine: str) -> None:
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        async with running(*(machine.driver for machine in machines)):
+            await asyncio.sleep(7)
+            before = machines[0].height
+            cluster.loses_replies_to_commits = True
+            await asyncio.sleep(20)
+            assert machines[0].height <= before + 1
+            cluster.loses_replies_to_commits = False
+            await asyncio.sleep(90)
+            assert machines[0].height > before + 3, "a round change has the proof that the abandoned commit claimed"
+        _agree(machines)
+        assert conflicts(machines) == []
+
+    shared_key_story(tmp_path, engine, story, keys=(0, 1, 2, 3))
+
+
+@BOTH
 def test_a_lone_validator_with_two_nodes_makes_one_chain(tmp_path: Path, engine: str) -> None:
     async def story(machines: list[Machine], cluster: Cluster) -> None:
         first, second = machines

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import BftEffect, CastVote, Multicast, ResendMessage, StoreVotes, VoteStored
-from ophion.consensus.bft.messages import BftMessage
+from ophion.consensus.bft.messages import BftMessage, PreparedRound
 from ophion.consensus.bft.validator_set import ValidatorSet
 from ophion.primitives.types import Address, Hash32
 
@@ -89,6 +89,14 @@ class OwnMessages:
         if durable_votes.round == round_number and durable_votes.vote == digest:
             return durable_votes
         return DurableVotes(self._height, round_number, digest, durable_votes.prepared)
+
+    def note_prepared(self, prepared: PreparedRound) -> None:
+        """Keep a new proof of preparation for later round changes, even if its commit is never stored or sent.
+
+        A shared vote store may have stored the commit without a reply. It then refuses round changes without the proof.
+        """
+        votes = self.durable_votes
+        self.durable_votes = DurableVotes(votes.height, votes.round, votes.vote, prepared)
 
     def start_round(self) -> None:
         """Forget the messages of the round that ends."""

@@ -100,6 +100,8 @@ class RoundVoting:
         number, seal_hash = self.round.number, self.round.seal_hash
         prepared = PreparedRound(number, proposal.block, tuple(self.round.prepares.values()), signed)
         height, digest = self._validator_set.height, proposal.block.digest
+        if self._own.defers_votes:
+            self._own.note_prepared(prepared)
         self._own.cast(
             number,
             lambda: self._factory.commit(height, number, digest, seal_hash),
