@@ -113,6 +113,11 @@ def _options(enclave: Tessera) -> tuple[str, ...]:
     return ("--privacy-enabled", url, f"--privacy-public-key-file={enclave.key_file}")
 
 
+def _besu(network: TestNetwork, index: int, enclave: Tessera) -> Besu:
+    # Besu refuses private transactions with Bonsai, which is its default from 23.10 on
+    return Besu(network, index, (*_options(enclave), "--data-storage-format=FOREST"), ("EEA", "PRIV"))
+
+
 def _start(besu: Besu) -> None:
     besu.start()
     besu.wait()
@@ -122,7 +127,7 @@ def _start(besu: Besu) -> None:
 
 def test_members_with_ophion_and_besu_agree(enclaves: list[Tessera], tmp_path: Path) -> None:
     network = mixed_network(TestNetwork(tmp_path, "qbft", validators=1, followers=1, own={0: _options(enclaves[0])}))
-    besu = Besu(network, 1, _options(enclaves[1]), ("EEA", "PRIV"))
+    besu = _besu(network, 1, enclaves[1])
     try:
         network.nodes[0].start()
         _start(besu)
@@ -138,7 +143,7 @@ def test_a_member_exchanges_its_node_and_keeps_its_enclave(enclaves: list[Tesser
     """`ophion migrate --from-besu` moves the chain. Ophion rebuilds the private state with payloads from Tessera."""
     pytest.importorskip("rocksdict", reason="the extra ophion[migrate] is not installed")
     network = mixed_network(TestNetwork(tmp_path, "qbft", validators=1, followers=1, own={0: _options(enclaves[0])}))
-    besus = [Besu(network, index, _options(enclaves[index]), ("EEA", "PRIV")) for index in range(2)]
+    besus = [_besu(network, index, enclaves[index]) for index in range(2)]
     ours: list[int] = []
     try:
         for besu in besus:

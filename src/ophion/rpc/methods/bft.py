@@ -102,7 +102,9 @@ def _driver(ctx: RpcContext) -> BftDriver:
 async def _validators(ctx: RpcContext, header: HashedHeader | None) -> list[str] | None:
     if header is None:
         return None
-    return await _addresses(ctx, lambda: _driver(ctx).engine.validators_of(header, ctx.queries.chain))
+    found = await _addresses(ctx, lambda: _driver(ctx).engine.validators_of(header, ctx.queries.chain))
+    # a genesis block may list its validators in any order: Besu sorts them with QBFT, and not with IBFT 2.0
+    return found if ctx.qbft is None else sorted(found)
 
 
 async def _addresses(ctx: RpcContext, find: Callable[[], Sequence[Address]]) -> list[str]:

@@ -53,6 +53,16 @@ def make_blocks(node: Interface, count: int) -> None:
     node.run(story())
 
 
+@pytest.mark.parametrize(("prefix", "is_sorted"), [("ibft", False), ("qbft", True)])
+def test_validators_of_a_genesis_block_in_another_order(tmp_path: Path, prefix: str, is_sorted: bool) -> None:
+    engine, listed = {"ibft": "ibft2", "qbft": "qbft"}[prefix], sorted((ME, bytes([7] * 20)), reverse=True)
+    with open_interface(tmp_path, authority_genesis(engine, listed, None), NodeConfig()) as node:
+        block = node.ask("eth_getBlockByNumber", "0x0", False)["hash"]
+        shown = ["0x" + address.hex() for address in (sorted(listed) if is_sorted else listed)]
+        assert node.ask(f"{prefix}_getValidatorsByBlockNumber", "0x0") == shown
+        assert node.ask(f"{prefix}_getValidatorsByBlockHash", block) == shown
+
+
 @BOTH
 def test_validators_of_a_block(node: Interface, prefix: str) -> None:
     mine = ["0x" + ME.hex()]
