@@ -11,7 +11,8 @@ logs, and make backups of a running validator.
 Every 30 s, a JSON line goes to DIRECTORY/samples: for each validator memory, open files, threads, bytes on disk, how
 late blocks came (from timestamp to newHeads), and processor time per transaction. At the end, the script checks that
 all validators have one chain with every transaction that was sent, prints the slopes of the second half
-(`soak_report.py`) and draws them into DIRECTORY/soak.svg. Slopes over less than an hour are mostly noise.
+(`soak_report.py`) and draws them into DIRECTORY/soak.svg. Slopes over a few hours are mostly noise,
+because the state cache (64 MB) fills and empties, and C heaps keep free memory.
 """
 
 from __future__ import annotations
@@ -270,6 +271,7 @@ class Soak:
             finally:
                 if process.returncode is None:
                     process.kill()
+                    await process.wait()
             await asyncio.to_thread(shutil.rmtree, place, True)
 
     async def sample(self) -> None:
