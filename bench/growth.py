@@ -11,7 +11,8 @@ of balances and calls at the head and at random old blocks, of random old receip
 eth_getLogs over the whole chain for the rare topic; logs a second, and the growth of memory, of eth_getLogs for the
 frequent topic; bytes on disk per transaction; seconds of a backup and of `storage check`. Figures of a state: processor
 microseconds per transfer and per token transfer in blocks of 4,000, in all, until the state root is known, and of the
-write; pages written and page faults per transaction. Each figure is the best of eight blocks.
+write; pages written and page faults per transaction. Each figure is the best of `--rounds` blocks. The first blocks map
+pages of the database into the process, which later blocks find mapped.
 
 `--memory MB` runs the measurement of states in a control group (cgroup 1) with this memory limit, which includes the
 page cache. This needs root.
@@ -296,14 +297,14 @@ def plot(rows: list[dict[str, Any]], size: str, figure: str) -> str:
     )
 
 
-def limited(place: Path, accounts: int, notes: dict[str, Any], limit_mb: int) -> Any:
+def limited(place: Path, accounts: int, notes: dict[str, Any], limit_mb: int, rounds: int) -> Any:
     """Measure a state in a process of its own, with a memory limit if it is not 0."""
     group = Path(f"/sys/fs/cgroup/memory/ophion-growth-{os.getpid()}")
     if limit_mb:
         group.mkdir()
         (group / "memory.limit_in_bytes").write_text(str(limit_mb << 20))
         (group / "cgroup.procs").write_text(str(os.getpid()))
-    return measure_state(place, accounts, notes) | ({"memory_limit_mb": limit_mb} if limit_mb else {})
+    return measure_state(place, accounts, notes, rounds=rounds) | ({"memory_limit_mb": limit_mb} if limit_mb else {})
 
 
 def main() -> None:
@@ -315,6 +316,7 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=1, help="logs a call")
     parser.add_argument("--busy", type=int, default=64, help="blocks with calls in each 64 blocks")
     parser.add_argument("--beside", type=int, default=0, help="accounts of the chains of blocks")
+    parser.add_argument("--rounds", type=int, default=8, help="blocks of transfers, and of token transfers")
     parser.add_argument("--memory", type=int, default=0, metavar="MB", help="memory limit of the states")
     chosen = parser.parse_args()
     chosen.keep.mkdir(parents=True, exist_ok=True)
@@ -334,7 +336,7 @@ def main() -> None:
                 if size == "blocks":
                     row = measure_chain(place, growth, notes)
                 else:
-                    row = pool.apply(limited, (place, count, notes, chosen.memory))
+                    row = pool.apply(limited, (place, count, notes, chosen.memory, chosen.rounds))
             rows.append({**row, "build_s": notes["build_s"]})
             print(json.dumps(rows[-1]), flush=True)
         tables.append((size, rows))
