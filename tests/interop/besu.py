@@ -15,7 +15,7 @@ from tests.interop.partner import Partner
 
 BESU = os.environ.get("BESU", "")
 _APIS = "ADMIN,ETH,NET,WEB3,TXPOOL,DEBUG,TRACE,IBFT,QBFT,CLIQUE,PERM"
-START_LIMIT_S = 120
+START_LIMIT_S = 600
 """Maximum seconds until Besu answers. The Java VM starts slowly on a busy machine."""
 
 needs_besu = pytest.mark.skipif(not shutil.which(BESU), reason="BESU does not name a start script of Besu")

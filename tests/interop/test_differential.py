@@ -25,7 +25,7 @@ from tests.interop.differential import Requests, SharedChain, ask, differences, 
 
 GETH = os.environ.get("GETH", "")
 GOQUORUM = os.environ.get("GOQUORUM", "")
-START_LIMIT_S = 120.0
+START_LIMIT_S = 600.0
 needs_geth = pytest.mark.skipif(not shutil.which(GETH or "-"), reason="GETH does not name a go-ethereum program")
 needs_goquorum = pytest.mark.skipif(not shutil.which(GOQUORUM or "-"), reason="GOQUORUM does not name a program")
 
