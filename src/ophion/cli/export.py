@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -26,6 +25,7 @@ from ophion.errors import CommandError, ConfigError
 from ophion.node.datadir import DataConfig
 from ophion.node.network import NetworkConfig, is_default_genesis, load_genesis
 from ophion.runtime.garbage_collection import settle_down
+from ophion.runtime.interrupts import StopSignals
 from ophion.runtime.options import Options, at_least, option
 
 _NICENESS = 10
@@ -232,9 +232,7 @@ def _follow(options: ExportOptions, reader: TableReader, plan: ExportPlan) -> in
     finality = reader.finality()
     depth = finality.depth if options.final_depth is None else options.final_depth
     print(f"Following the chain with a depth of {depth} blocks ({finality.reason}). Ctrl-C ends it.", flush=True)
-    ends = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ends.set())
+    ends = StopSignals(signal.SIGINT, signal.SIGTERM)
 
     def report(last: int, result: ExportResult) -> None:
         print(f"exported last={last} rows={result.rows} files={result.files}", flush=True)

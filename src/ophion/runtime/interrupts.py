@@ -1,4 +1,6 @@
-"""Makes Ctrl-C end the process at once and without a message, before a command has begun.
+"""Signals that stop the process: before a command has begun, and for a command that waits for them.
+
+Before a command has begun, Ctrl-C ends the process at once and without a message.
 
 Python raises `KeyboardInterrupt` at any point of the program. While modules load, this exception prints a traceback or
 gets lost. There is nothing to clean up yet, so the system's default action is used instead.
@@ -7,9 +9,10 @@ gets lost. There is nothing to clean up yet, so the system's default action is u
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 _INIT: Final = 1
@@ -65,3 +68,27 @@ def held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class StopSignals:
+    """Notes stop signals, for a thread that waits for them between its steps.
+
+    The handler writes to a pipe. A handler that sets a `threading.Event` may hang: it runs in the thread that it has
+    interrupted, which may hold the lock of the event.
+    """
+
+    def __init__(self, *numbers: signal.Signals) -> None:
+        """Handle these signals from now on."""
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        for number in numbers:
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        # a full pipe has noted enough signals
+        with suppress(BlockingIOError):
+            os.write(self._writer, b"\0")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a signal. Returns whether one has come, now or before."""
+        return bool(select.select([self._reader], [], [], seconds)[0])

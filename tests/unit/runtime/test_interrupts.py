@@ -1,4 +1,4 @@
-"""Tests Ctrl-C while the program is loading."""
+"""Tests Ctrl-C while the program is loading, and signals that a command waits for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ophion.runtime.interrupts import stop_signals
+from ophion.runtime.interrupts import StopSignals, stop_signals
 
 
 def pressed(at: str, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
@@ -118,3 +118,27 @@ os.kill(os.getpid(), signal.SIGTERM)
     if done.returncode == 1:
         pytest.skip("this machine refuses namespaces")
     assert done.returncode == 128 + signal.SIGTERM
+
+
+def test_a_signal_is_noted_once_and_for_all() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        ends = StopSignals(signal.SIGALRM)
+        assert not ends.wait(0)
+        signal.raise_signal(signal.SIGALRM)
+        assert ends.wait(60)
+        assert ends.wait(60)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_signals_at_any_point_of_a_wait_do_not_hang_it() -> None:
+    program = """
+import signal
+from ophion.runtime.interrupts import StopSignals
+ends = StopSignals(signal.SIGALRM)
+signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+print(sum(ends.wait(0.001) for _ in range(20_000)) > 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "True\n", done.stderr
