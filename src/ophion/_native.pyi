@@ -1675,8 +1675,8 @@ class ParquetEncoder:
         hex: bool,
         /,
     ) -> ParquetEncoder: ...
-    def row_group(self, tables: Sequence[TableData], threads: int, /) -> ColumnBuffer:
-        """Encode tables, at least one, as a row group."""
+    def row_group(self, tables: Sequence[TableData], threads: int, /) -> list[ColumnBuffer]:
+        """Encode tables, at least one, as a row group. Returns parts of the file, in order."""
 
     def finish(self) -> ColumnBuffer:
         """Encode the footer, which ends the file."""

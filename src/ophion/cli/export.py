@@ -197,6 +197,7 @@ def _export(options: ExportOptions, file_format: FileFormat, reader: TableReader
         last = min(last, options.end_block - 1)
     if options.start_block > last:
         raise CommandError(f"There is no block {options.start_block} to export: the head is block {last}.")
+    reader.prepare(datasets)
     progress: Progress | None = None
 
     def show(done: int, total: int, rows: int) -> None:

@@ -115,6 +115,12 @@ class DatabaseReader:
                 batch = validator_batch(self.chain(dataset.name).chain, dataset, columns, start, end, rows, hex)
             yield batch
 
+    def prepare(self, datasets: Sequence[Dataset]) -> None:
+        """Read the genesis file and open the chain, if a dataset executes blocks or recovers seals."""
+        for dataset in datasets:
+            if dataset.source in (Source.EXECUTED, Source.SEALED):
+                self.chain(dataset.name)
+
     def table_read(self, dataset: Dataset) -> TableRead | None:
         """Return the function that reads a dataset as tables, from stored or executed blocks."""
         self._check(dataset)

@@ -90,6 +90,10 @@ class DecodingReader:
         """Split the blocks `first` to `last` into ranges that take about the same time to read."""
         return self._reader.ranges(dataset, first, last)
 
+    def prepare(self, datasets: Sequence[Dataset]) -> None:
+        """Let the underlying reader open what the datasets need."""
+        self._reader.prepare(datasets)
+
     def table_read(self, dataset: Dataset) -> TableRead | None:
         """Return the function with which the underlying reader reads a dataset; None for decoded datasets."""
         return None if dataset.name in self._entries else self._reader.table_read(dataset)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import IO, Any, Final, TypeVar
 
 from msgspec import Struct
 
 from ophion.data.arrow import arrow_schema
 from ophion.data.dataset_types import Column, Dataset, Source
-from ophion.data.export_target import Target, Written
+from ophion.data.export_target import Target, UnfinishedFile
 from ophion.data.manifest import DatasetEntry, FileEntry, Manifest
 from ophion.data.parquet import ParquetFile, write_parquet
 from ophion.data.read_ahead import read_ahead
 from ophion.data.selection import Format, Rows, columns_of
 from ophion.data.table_reader import TableRead, TableReader
-from ophion.data.task_threads import TaskThreads
+from ophion.data.task_threads import Task, TaskThreads
 from ophion.data.writers import WRITERS, FileFormat
 from ophion.errors import CommandError
 from ophion.runtime.clock import Clock, SystemClock
@@ -25,6 +27,8 @@ T = TypeVar("T")
 
 DEFAULT_BLOCKS_PER_FILE: Final = 10_000
 _SAVE_EVERY_S: Final = 2.0
+_UNPUBLISHED_JOBS: Final = 2
+"""Maximum number of jobs for each worker that are being written, or wait for the disk or an upload."""
 
 
 class ExportPlan(Struct, frozen=True):
@@ -82,6 +86,15 @@ class _Job(Struct, frozen=True):
     last: int
 
 
+class _WrittenJob(Struct, frozen=True):
+    """The files of a job, written but not published."""
+
+    paths: list[str]
+    files: list[UnfinishedFile]
+    rows: list[int]
+    last_hash: str
+
+
 OnProgress = Callable[[int, int, int], None]
 """Receives the number of finished blocks, the number of all blocks, and the number of rows so far."""
 
@@ -103,6 +116,8 @@ class Export:
         self._on_progress = on_progress
         self._clock = SystemClock() if clock is None else clock
         self._is_stopped = threading.Event()
+        self._recording = threading.Lock()
+        self._done = 0
         genesis = reader.block(0)
         self._manifest = Manifest.load(target, reader.chain_id, "" if genesis is None else genesis.hash.hex())
         self._saved = self._clock.monotonic()
@@ -127,6 +142,7 @@ class Export:
                 self._verify(entry, result)
             jobs.extend(self._jobs(dataset, entry, first, last))
         jobs = self._together(jobs)
+        self._done = 0
         try:
             self._write_all(jobs, result)
         finally:
@@ -156,12 +172,16 @@ class Export:
         alone = []
         for job in jobs:
             (dataset,) = job.datasets
-            if dataset.source is Source.EXECUTED and self._table_read(dataset) is not None:
+            if self._is_replayed(dataset):
                 merged.setdefault((job.first, job.last), []).append(dataset)
             else:
                 alone.append(job)
         alone.extend(_Job(tuple(datasets), first, last) for (first, last), datasets in merged.items())
         return sorted(alone, key=lambda job: job.first)
+
+    def _is_replayed(self, dataset: Dataset) -> bool:
+        """Whether this process executes the blocks of a dataset."""
+        return dataset.source is Source.EXECUTED and self._table_read(dataset) is not None
 
     def _partitions(self, entry: DatasetEntry) -> dict[int, list[FileEntry]]:
         found: dict[int, list[FileEntry]] = {}
@@ -173,8 +193,9 @@ class Export:
         """Export the blocks of the part files again into one file, add this file to the manifest, then delete the
         parts.
         """
+        job = _Job((dataset,), parts[0].first, parts[-1].last)
         with TaskThreads(self._plan.workers, "export-scan") as scans:
-            (whole,) = self._write(_Job((dataset,), parts[0].first, parts[-1].last), scans)
+            (whole,) = self._publish(job, self._write(job, scans))
         entry.files = [file for file in entry.files if file not in parts]
         entry.files.append(whole)
         self._manifest.save(self._target)
@@ -215,24 +236,42 @@ class Export:
 
     def _write_all(self, jobs: list[_Job], result: ExportResult) -> None:
         total = sum(job.last - job.first + 1 for job in jobs for _ in job.datasets)
-        done = 0
+        unpublished = threading.Semaphore(_UNPUBLISHED_JOBS * self._plan.workers)
+        # each job that executes blocks fills many files; one at a time uses all processors, and half of the memory
+        replaying = threading.Lock()
         with (
             TaskThreads(self._plan.workers, "export-scan") as scans,
-            TaskThreads(self._plan.workers, "export-write") as files,
+            TaskThreads(self._plan.workers, "export-publish") as publishers,
+            TaskThreads(self._plan.workers, "export-write") as writers,
         ):
-            running = {files.submit(lambda job=job: self._write(job, scans)): job for job in jobs}  # type: ignore[misc]
+
+            def write(job: _Job) -> Task[None]:
+                unpublished.acquire()
+                try:
+                    with replaying if self._is_replayed(job.datasets[0]) else nullcontext():
+                        written = self._write(job, scans)
+                except BaseException:
+                    unpublished.release()
+                    raise
+                return publishers.submit(lambda: publish(job, written))
+
+            def publish(job: _Job, written: _WrittenJob) -> None:
+                try:
+                    self._record(job, self._publish(job, written), result)
+                finally:
+                    unpublished.release()
+
+            running = [writers.submit(lambda job=job: write(job)) for job in jobs]  # type: ignore[misc]
+            publishing: deque[Task[None]] = deque()
             try:
-                for task in files.completed(running):
-                    job = running[task]
-                    for dataset, file in zip(job.datasets, task.result(), strict=True):
-                        self._manifest.datasets[dataset.name].files.append(file)
-                        result.files += 1
-                        result.rows += file.rows
-                        result.size += file.size
-                        done += job.last - job.first + 1
-                    if self._on_progress is not None:
-                        self._on_progress(done, total, result.rows)
-                    self._save_sometimes()
+                for task in writers.completed(running):
+                    publishing.append(task.result())
+                    while publishing and publishing[0].is_done:
+                        publishing.popleft().result()
+                        self._report(result, total)
+                for published in publishing:
+                    published.result()
+                    self._report(result, total)
             except BaseException:
                 self._is_stopped.set()
                 self._reader.stop()
@@ -240,43 +279,63 @@ class Export:
                     task.cancel()
                 raise
 
+    def _record(self, job: _Job, entries: list[FileEntry], result: ExportResult) -> None:
+        """Add published files to the manifest, which the next save writes."""
+        with self._recording:
+            for dataset, file in zip(job.datasets, entries, strict=True):
+                self._manifest.datasets[dataset.name].files.append(file)
+                result.files += 1
+                result.rows += file.rows
+                result.size += file.size
+                self._done += job.last - job.first + 1
+
+    def _report(self, result: ExportResult, total: int) -> None:
+        if self._on_progress is not None:
+            self._on_progress(self._done, total, result.rows)
+        self._save_sometimes()
+
     def _save_sometimes(self) -> None:
         now = self._clock.monotonic()
         if now - self._saved >= _SAVE_EVERY_S:
-            self._manifest.save(self._target)
+            with self._recording:
+                self._manifest.save(self._target)
             self._saved = now
 
     def _table_read(self, dataset: Dataset) -> TableRead | None:
         is_parquet = self._plan.file_format is FileFormat.PARQUET
         return self._reader.table_read(dataset) if is_parquet else None
 
-    def _write(self, job: _Job, scans: TaskThreads) -> list[FileEntry]:
-        """Write the files of a job. After an error, no file of the job is left."""
+    def _write(self, job: _Job, scans: TaskThreads) -> _WrittenJob:
+        """Write the files of a job, without publishing them. After an error, no file of the job is left."""
         last = self._reader.block(job.last)
         if last is None:
             raise CommandError(f"Block {job.last} is not part of the chain any more.")
         paths = [file_path(dataset, job.first, job.last, self._plan) for dataset in job.datasets]
-        written: list[Written] = []
-        rows: list[int] = []
-
-        def fill(files: tuple[IO[bytes], ...]) -> None:
-            if len(files) < len(paths):
-                path = paths[len(files)]
-                written.insert(0, self._target.write(path, lambda file: fill((*files, file))))
-            else:
-                rows.extend(self._fill(job, files, scans))
-
+        files: list[UnfinishedFile] = []
         try:
-            fill(())
+            for path in paths:
+                files.append(self._target.create(path))
+            rows = self._fill(job, [one.file for one in files], scans)
         except BaseException:
-            # the files are written in reverse order; after an error, delete the files that are already complete
-            for path in paths[len(paths) - len(written) :]:
-                self._target.delete(path)
+            for one in files:
+                one.discard()
             raise
-        return [
-            FileEntry(path, job.first, job.last, last.hash.hex(), count, one.size, one.sha256)
-            for path, count, one in zip(paths, rows, written, strict=True)
-        ]
+        return _WrittenJob(paths, files, rows, last.hash.hex())
+
+    def _publish(self, job: _Job, written: _WrittenJob) -> list[FileEntry]:
+        """Publish the files of a job. After an error, no file of the job is left."""
+        entries: list[FileEntry] = []
+        try:
+            for path, file, rows in zip(written.paths, written.files, written.rows, strict=True):
+                found = file.publish()
+                entries.append(FileEntry(path, job.first, job.last, written.last_hash, rows, found.size, found.sha256))
+        except BaseException:
+            for file in written.files[len(entries) :]:
+                file.discard()
+            for entry in entries:
+                self._target.delete(entry.path)
+            raise
+        return entries
 
     def _fill(self, job: _Job, files: Sequence[IO[bytes]], scans: TaskThreads) -> list[int]:
         """Write all rows of a job to its files and return their number."""

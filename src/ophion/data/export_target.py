@@ -1,9 +1,13 @@
-"""Targets of an export: a directory, or an fsspec URL. A file is either complete or absent."""
+"""Targets of an export: a directory, or an fsspec URL. A file is either complete or absent.
+
+A file is written, then published. Another thread may publish it, so that writers do not wait for the disk or an upload.
+"""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,8 +32,24 @@ class Written(Struct, frozen=True):
     sha256: str
 
 
+class UnfinishedFile(Protocol):
+    """A file that nobody sees before it is published."""
+
+    file: IO[bytes]
+    """Takes the content, from the start to the end. It cannot be read."""
+
+    def publish(self) -> Written:
+        """Make the file visible and durable under its name. After an error, it is discarded."""
+
+    def discard(self) -> None:
+        """Delete the file."""
+
+
 class Target(Protocol):
     """A directory or URL whose files are named by relative paths."""
+
+    def create(self, path: str) -> UnfinishedFile:
+        """Start a file."""
 
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
         """Write a file completely, or not at all if an error occurs."""
@@ -57,6 +77,48 @@ def open_target(place: str) -> Target:
     return RemoteTarget(place) if "://" in place else DirectoryTarget(Path(place))
 
 
+class _CheckedFile(io.RawIOBase):
+    """Writes to a file and computes size and checksum of what is written."""
+
+    def __init__(self, file: IO[bytes], refused: Callable[[OSError], CommandError]) -> None:
+        self._file = file
+        self._refused = refused
+        self._digest = hashlib.sha256()
+        self._size = 0
+
+    def writable(self) -> bool:
+        """Return true, as files for writing do."""
+        return True
+
+    def write(self, content: Any) -> int:
+        """Write all bytes of an object."""
+        try:
+            self._file.write(content)
+        except OSError as error:
+            raise self._refused(error) from error
+        self._digest.update(content)
+        size = memoryview(content).nbytes
+        self._size += size
+        return size
+
+    def tell(self) -> int:
+        """Return the number of bytes written so far."""
+        return self._size
+
+    def written(self) -> Written:
+        """Return size and checksum of the bytes written so far."""
+        return Written(self._size, self._digest.hexdigest())
+
+
+def _fill(unfinished: UnfinishedFile, fill: Callable[[IO[bytes]], None]) -> Written:
+    try:
+        fill(unfinished.file)
+    except BaseException:
+        unfinished.discard()
+        raise
+    return unfinished.publish()
+
+
 def _checksum(file: IO[bytes]) -> Written:
     digest, size = hashlib.sha256(), 0
     while chunk := file.read(_CHUNK_BYTES):
@@ -77,27 +139,16 @@ class DirectoryTarget:
         except OSError as error:
             raise _refused(root, error) from error
 
+    def create(self, path: str) -> UnfinishedFile:
+        """Start a file under a temporary name."""
+        return _DirectoryFile(self.root / path)
+
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
-        """Write a file under a temporary name, rename it, then flush the directory to disk."""
-        target = self.root / path
-        temporary = target.with_name(f"{TEMPORARY_PREFIX}{target.name}")
+        """Write a file and publish it."""
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w+b") as file:
-                fill(file)
-                file.flush()
-                os.fsync(file.fileno())
-                file.seek(0)
-                written = _checksum(file)
-            temporary.replace(target)
-            _flush_directory(target.parent)
-        except BaseException as error:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise _refused(target, error) from error
-            raise
-        return written
+            return _fill(self.create(path), fill)
+        except OSError as error:
+            raise _refused(self.root / path, error) from error
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a small file."""
@@ -130,6 +181,43 @@ class DirectoryTarget:
         return str(self.root / path)
 
 
+class _DirectoryFile:
+    """A file under a temporary name. To publish it, flush it to disk and rename it, then flush its directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._temporary = path.with_name(f"{TEMPORARY_PREFIX}{path.name}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._opened = self._temporary.open("wb")
+        except OSError as error:
+            raise _refused(path, error) from error
+        self._checked = _CheckedFile(self._opened, lambda error: _refused(path, error))
+        self.file: IO[bytes] = self._checked  # type: ignore[assignment]  # writers need no other methods
+
+    def publish(self) -> Written:
+        """Flush the file, rename it, flush the directory."""
+        try:
+            with self._opened:
+                self._opened.flush()
+                os.fsync(self._opened.fileno())
+            self._temporary.replace(self._path)
+            _flush_directory(self._path.parent)
+        except BaseException as error:
+            self.discard()
+            if isinstance(error, OSError):
+                raise _refused(self._path, error) from error
+            raise
+        return self._checked.written()
+
+    def discard(self) -> None:
+        """Delete the temporary file."""
+        with suppress(OSError):
+            self._opened.close()
+        with suppress(OSError):
+            self._temporary.unlink(missing_ok=True)
+
+
 def _flush_directory(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -154,20 +242,19 @@ class RemoteTarget:
         except (ImportError, ValueError) as error:
             raise CommandError(f"Unable to use {url}: {error}") from error
 
+    def create(self, path: str) -> UnfinishedFile:
+        """Start a local file that is uploaded when it is published."""
+        return _UploadedFile(lambda file: self._publish(path, file))
+
     def write(self, path: str, fill: Callable[[IO[bytes]], None]) -> Written:
         """Write a file locally, then upload it."""
-        import tempfile  # lazy import: only remote targets need tempfile
+        return _fill(self.create(path), fill)
 
-        with tempfile.TemporaryFile(prefix="ophion-export-") as file:
-            fill(file)
-            file.seek(0)
-            written = _checksum(file)
-            file.seek(0)
-            try:
-                self._guarded(path, lambda: self._upload(path, file))
-            except FileNotFoundError as error:
-                raise CommandError(f"{self.location(path)}: the bucket or folder does not exist") from error
-        return written
+    def _publish(self, path: str, file: IO[bytes]) -> None:
+        try:
+            self._guarded(path, lambda: self._upload(path, file))
+        except FileNotFoundError as error:
+            raise CommandError(f"{self.location(path)}: the bucket or folder does not exist") from error
 
     def _upload(self, path: str, file: IO[bytes]) -> None:
         place = f"{self._root}/{path}"
@@ -223,3 +310,28 @@ class RemoteTarget:
             raise
         except Exception as error:
             raise CommandError(f"{self.location(path)}: {str(error) or type(error).__name__}") from error
+
+
+class _UploadedFile:
+    """A temporary local file. To publish it, upload it."""
+
+    def __init__(self, upload: Callable[[IO[bytes]], None]) -> None:
+        import tempfile  # lazy import: only remote targets need tempfile
+
+        self._upload = upload
+        self._opened = tempfile.TemporaryFile(prefix="ophion-export-")  # noqa: SIM115 - closed when published
+        folder = Path(tempfile.gettempdir())
+        self._checked = _CheckedFile(self._opened, lambda error: _refused(folder, error))
+        self.file: IO[bytes] = self._checked  # type: ignore[assignment]  # writers need no other methods
+
+    def publish(self) -> Written:
+        """Upload the file."""
+        with self._opened:
+            self._opened.seek(0)
+            self._upload(self._opened)
+        return self._checked.written()
+
+    def discard(self) -> None:
+        """Delete the local file."""
+        with suppress(OSError):
+            self._opened.close()

@@ -48,8 +48,9 @@ class ParquetFile:
         """Write the buffered tables as a row group. Rust threads encode the columns without the GIL."""
         if self._held_rows:
             with translated():
-                encoded = self._encoder.row_group(self._held, self._threads)
-            self._file.write(encoded)
+                parts = self._encoder.row_group(self._held, self._threads)
+            for part in parts:
+                self._file.write(part)
         self.rows += self._held_rows
         self._held, self._held_rows, self.held_bytes = [], 0, 0
 

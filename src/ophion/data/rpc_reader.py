@@ -54,6 +54,9 @@ class RpcReader:
         starts = range(first, last + 1, _BLOCKS_PER_RANGE)
         return [(start, min(start + _BLOCKS_PER_RANGE - 1, last)) for start in starts]
 
+    def prepare(self, datasets: Sequence[Dataset]) -> None:
+        """Do nothing, because the node executes blocks."""
+
     def table_read(self, dataset: Dataset) -> None:
         """Return None, because this reader produces only record batches."""
 

@@ -55,6 +55,9 @@ class TableReader(Protocol):
     def table_read(self, dataset: Dataset) -> TableRead | None:
         """Return the function that reads a dataset without pyarrow; None if rows only come as record batches."""
 
+    def prepare(self, datasets: Sequence[Dataset]) -> None:
+        """Open what the datasets need besides the stored blocks, such as the genesis file. Raises if it is missing."""
+
     def batches(
         self, dataset: Dataset, columns: Sequence[Column], first: int, last: int, rows: Rows, hex: bool
     ) -> Iterator[Any]:

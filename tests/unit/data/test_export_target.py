@@ -76,3 +76,16 @@ def test_a_url_is_written_through_fsspec() -> None:
     assert target.read("logs/part") is None
     with pytest.raises(CommandError, match="Unable to use nothing://"):
         open_target("nothing://bucket/tables")
+
+
+def test_nobody_sees_a_file_before_it_is_published(tmp_path: Path) -> None:
+    target = DirectoryTarget(tmp_path)
+    unfinished = target.create("logs/from=00000000/part-1.parquet")
+    unfinished.file.write(b"hello")
+    assert target.list("logs") == []
+    assert unfinished.publish() == target.checksum("logs/from=00000000/part-1.parquet")
+    assert target.list("logs") == ["logs/from=00000000/part-1.parquet"]
+    discarded = target.create("logs/from=00000000/part-2.parquet")
+    discarded.file.write(b"hello")
+    discarded.discard()
+    assert [path.name for path in tmp_path.rglob("*part*")] == ["part-1.parquet"]

@@ -29,24 +29,32 @@ pub struct Chunk {
     pub range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Compresses pages. Its buffer is used again for each page.
+/// Compresses pages. Its buffers are used again for each page.
 pub struct Packer<'z> {
     zstd: Compressor<'z>,
+    /// The uncompressed page.
+    page: Vec<u8>,
+    /// The compressed page.
     buffer: Vec<u8>,
 }
 
 impl Packer<'_> {
     pub fn new(level: i32) -> Self {
-        Packer { zstd: Compressor::new(level).expect("the level is valid"), buffer: Vec::new() }
+        let zstd = Compressor::new(level).expect("the level is valid");
+        Packer { zstd, page: Vec::new(), buffer: Vec::new() }
     }
 
     fn packed(&mut self, raw: &[u8]) -> Result<&[u8]> {
-        self.buffer.clear();
-        self.buffer.reserve(compress_bound(raw.len()));
-        let packed = self.zstd.compress_to_buffer(raw, &mut self.buffer);
-        packed.map_err(|error| Error::Storage(format!("zstd: {error}")))?;
+        packed(&mut self.zstd, &mut self.buffer, raw)?;
         Ok(&self.buffer)
     }
+}
+
+fn packed(zstd: &mut Compressor<'_>, buffer: &mut Vec<u8>, raw: &[u8]) -> Result<()> {
+    buffer.clear();
+    buffer.reserve(compress_bound(raw.len()));
+    let size = zstd.compress_to_buffer(raw, buffer);
+    size.map(drop).map_err(|error| Error::Storage(format!("zstd: {error}")))
 }
 
 /// Encode one column of a row group. `parts` holds this column from each table of the row group, in order. Returns the
@@ -63,13 +71,14 @@ pub fn encode(parts: &[&Column], has_dictionary: bool, packer: &mut Packer<'_>) 
     let mut dictionary_bytes = None;
     match dictionary {
         Some((distinct, values, positions)) => {
-            pages.append(PageKind::Dictionary, Encoding::Plain, distinct, &values)?;
+            pages.append(PageKind::Dictionary, Encoding::Plain, distinct, &values, |_| {})?;
             dictionary_bytes = Some(pages.bytes.len());
             let width = bits_of(distinct.saturating_sub(1) as u32);
-            let mut page = levels_of(parts);
-            page.push(width as u8);
-            append_runs(&mut page, &positions, width);
-            pages.append(PageKind::Data, Encoding::Dictionary, rows, &page)?;
+            let mut levels = levels_of(parts);
+            levels.push(width as u8);
+            pages.append(PageKind::Data, Encoding::Dictionary, rows, &levels, |page| {
+                append_runs(page, &positions, width);
+            })?;
         }
         None => parts.iter().try_for_each(|part| append_plain_pages(&mut pages, part))?,
     }
@@ -166,16 +175,31 @@ struct Pages<'a, 'z> {
 }
 
 impl Pages<'_, '_> {
-    fn append(&mut self, kind: PageKind, encoding: Encoding, count: usize, raw: &[u8]) -> Result<()> {
-        let packed = match self.codec {
-            Codec::Zstd => self.packer.packed(raw)?,
-            Codec::None => raw,
+    /// Append a page: its start, then what `fill` appends.
+    fn append(
+        &mut self,
+        kind: PageKind,
+        encoding: Encoding,
+        count: usize,
+        start: &[u8],
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        let Packer { zstd, page, buffer } = &mut *self.packer;
+        page.clear();
+        page.extend_from_slice(start);
+        fill(page);
+        let content = match self.codec {
+            Codec::Zstd => {
+                packed(zstd, buffer, page)?;
+                buffer
+            }
+            Codec::None => &*page,
         };
-        let header = page_header(kind, encoding, count, raw.len(), packed.len());
-        self.raw_bytes += header.len() + raw.len();
-        self.bytes.reserve(header.len() + packed.len());
+        let header = page_header(kind, encoding, count, page.len(), content.len());
+        self.raw_bytes += header.len() + page.len();
+        self.bytes.reserve(header.len() + content.len());
         self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(packed);
+        self.bytes.extend_from_slice(content);
         Ok(())
     }
 }
@@ -185,9 +209,9 @@ fn append_plain_pages(pages: &mut Pages<'_, '_>, part: &Column) -> Result<()> {
     let mut first = 0;
     while first < part.rows() {
         let end = page_end(part, first);
-        let mut page = level_section(part, first..end);
-        append_rows(&mut page, part, first..end);
-        pages.append(PageKind::Data, Encoding::Plain, end - first, &page)?;
+        let levels = level_section(part, first..end);
+        let fill = |page: &mut Vec<u8>| append_rows(page, part, first..end);
+        pages.append(PageKind::Data, Encoding::Plain, end - first, &levels, fill)?;
         first = end;
     }
     Ok(())

@@ -28,17 +28,19 @@ impl Encoder {
         Encoder { fields, metadata, groups: Vec::new(), offset: 0 }
     }
 
-    /// Encode tables as one row group. Up to `threads` threads encode one column each.
-    pub fn row_group(&mut self, tables: &[Vec<Arc<Column>>], threads: usize) -> Result<Vec<u8>> {
+    /// Encode tables as one row group. Up to `threads` threads encode one column each. Returns parts of the file, in
+    /// order.
+    pub fn row_group(&mut self, tables: &[Vec<Arc<Column>>], threads: usize) -> Result<Vec<Vec<u8>>> {
         let encoded = encode_columns(&self.fields, tables, threads)?;
-        let mut out = self.start();
-        out.reserve(encoded.iter().map(|(_, bytes)| bytes.len()).sum());
+        let mut out = Vec::with_capacity(encoded.len() + 1);
+        out.push(self.start());
+        self.offset += out[0].len() as u64;
         let mut chunks = Vec::with_capacity(encoded.len());
         for (chunk, bytes) in encoded {
-            chunks.push(ChunkPlace { start: self.offset + out.len() as u64, chunk });
-            out.extend_from_slice(&bytes);
+            chunks.push(ChunkPlace { start: self.offset, chunk });
+            self.offset += bytes.len() as u64;
+            out.push(bytes);
         }
-        self.offset += out.len() as u64;
         let rows = tables.iter().map(|table| table.first().map_or(0, |column| column.rows())).sum();
         self.groups.push(Group { rows, chunks });
         Ok(out)
@@ -95,7 +97,7 @@ mod tests {
         let mut column = Column::new(Kind::U32, true);
         (0..1000).for_each(|number| column.u32(number));
         let mut encoder = Encoder::new(vec![field], vec![("key".into(), "value".into())]);
-        let mut file = encoder.row_group(&[vec![Arc::new(column)]], 2).unwrap();
+        let mut file = encoder.row_group(&[vec![Arc::new(column)]], 2).unwrap().concat();
         file.extend(encoder.finish());
         let end = file.len();
         assert_eq!((&file[..4], &file[end - 4..]), (&MAGIC[..], &MAGIC[..]));
@@ -143,7 +145,7 @@ mod tests {
         let file = |threads: usize| {
             let field = |kind: &Kind| Field { name: kind.name(), kind: *kind, has_dictionary: true };
             let mut encoder = Encoder::new(kinds.iter().map(field).collect(), Vec::new());
-            let mut bytes = encoder.row_group(&[columns.clone(), columns.clone()], threads).unwrap();
+            let mut bytes = encoder.row_group(&[columns.clone(), columns.clone()], threads).unwrap().concat();
             bytes.extend(encoder.finish());
             bytes
         };

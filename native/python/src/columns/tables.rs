@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use ophion_columns::datasets::{ALL, Dataset};
 use ophion_columns::parquet::file::{Encoder, Field};
@@ -11,7 +11,7 @@ use ophion_columns::scan;
 use ophion_columns::tables::column::Column;
 use ophion_columns::tables::filter::Filter;
 use ophion_columns::tables::table::Table;
-use ophion_primitives::errors::Result;
+use ophion_primitives::lazy_zeros::fill_newest_block;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -109,13 +109,8 @@ pub struct ParquetEncoder {
 }
 
 impl ParquetEncoder {
-    fn encoded(
-        &self,
-        py: Python<'_>,
-        encode: impl Send + FnOnce(&mut Encoder) -> Result<Vec<u8>>,
-    ) -> Answer<ColumnBuffer> {
-        let bytes = py.detach(|| encode(&mut self.encoder.lock().unwrap_or_else(PoisonError::into_inner)))?;
-        Ok(ColumnBuffer { content: Content::Encoded(bytes) })
+    fn encoded<T: Send>(&self, py: Python<'_>, encode: impl Send + FnOnce(&mut Encoder) -> T) -> T {
+        py.detach(|| encode(&mut self.encoder.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -140,16 +135,17 @@ impl ParquetEncoder {
     }
 
     #[pyo3(signature = (tables, threads, /))]
-    fn row_group(&self, py: Python<'_>, tables: Vec<Py<TableData>>, threads: usize) -> Answer<ColumnBuffer> {
+    fn row_group(&self, py: Python<'_>, tables: Vec<Py<TableData>>, threads: usize) -> Answer<Vec<ColumnBuffer>> {
         let columns: Vec<Vec<Arc<Column>>> = tables.iter().map(|table| table.get().columns.clone()).collect();
         if columns.is_empty() {
             return Err(PyValueError::new_err("a row group needs a table").into());
         }
-        self.encoded(py, |encoder| encoder.row_group(&columns, threads))
+        let parts = self.encoded(py, |encoder| encoder.row_group(&columns, threads))?;
+        Ok(parts.into_iter().map(|bytes| ColumnBuffer { content: Content::Encoded(bytes) }).collect())
     }
 
-    fn finish(&self, py: Python<'_>) -> Answer<ColumnBuffer> {
-        self.encoded(py, |encoder| Ok(encoder.finish()))
+    fn finish(&self, py: Python<'_>) -> ColumnBuffer {
+        ColumnBuffer { content: Content::Encoded(self.encoded(py, Encoder::finish)) }
     }
 }
 
@@ -199,6 +195,12 @@ fn dataset_of(name: &str) -> PyResult<Dataset> {
     Dataset::named(name).ok_or_else(|| PyValueError::new_err(format!("no dataset is named {name}")))
 }
 
+/// Prepare this process for threads that fill columns. They all use the cache of hashes.
+fn prepare() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(fill_newest_block);
+}
+
 fn finished(table: Table, hex: bool) -> TableData {
     let wanted = table.columns.into_iter().filter(|column| column.is_wanted);
     let shown = wanted.map(|column| Arc::new(if hex { column.into_hex() } else { column }));
@@ -229,6 +231,7 @@ fn scan_table(
     let dataset = dataset_of(dataset)?;
     let filter = &filter.get().filter;
     store.get().read(py, |snapshot| {
+        prepare();
         let mut table = Table::new(&dataset.specs(), &columns);
         let next = scan::scan(&mut table, dataset, snapshot, (first, last), filter, chain_id, max_bytes)?;
         snapshot.inner.limit_mapped_pages(scan::MAX_MAPPED_BYTES);
@@ -269,6 +272,7 @@ fn replay_tables(
     let mut tables = datasets.iter().map(empty).collect::<PyResult<Vec<_>>>()?;
     let (filter, flag) = (&filter.get().filter, &stop.get().flag);
     Ok(py.detach(|| {
+        prepare();
         let (mut done, mut previous) = (0, None);
         for block in &blocks {
             previous = Some(replay(&mut tables, block, previous, filter, chain_id, flag, is_fast)?);
