@@ -321,8 +321,6 @@ def test_tenants_see_the_flexible_groups_that_they_belong_to(tmp_path: Path) -> 
                 assert len(private.ask("privx_findFlexiblePrivacyGroup", keys)) == 1
                 assert private.ask(*call) != "0x"
             else:
-                refused = private.error("privx_findFlexiblePrivacyGroup", keys)
-                assert refused == (-50100, "Error finding flexible privacy group")
                 refused = (-50100, "Error finding flexible privacy group")
                 assert private.error("privx_findFlexiblePrivacyGroup", keys) == refused
                 assert private.error(*call) == (-50100, "Privacy group must contain the enclave public key")
