@@ -7,7 +7,9 @@ the development network, blocks are made at any fraction of a second. There the 
 of the earliest block. Prints one JSON line per network.
 
 --ramp tries several rates instead, to find the highest that the node sustains. --follow measures each rate twice, with
-and without `ophion export parquet --follow` beside the node.
+and without `ophion export parquet --follow` beside the node, --rounds times in turns.
+
+--chain continues the QBFT chain that `tables.py` has built in a directory, and the export of `tables` in it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import transfer_chain
 from websockets.asyncio.client import connect
 
 from ophion.native.crypto import PrivateKey
@@ -146,26 +149,35 @@ async def measure(node: NodeProcess, engine: str, rate: float, seconds: float) -
 
 
 @contextmanager
-def exported(node: NodeProcess, path: Path, is_on: bool) -> Iterator[None]:
-    """Export blocks, transactions and logs beside the node, as they become final."""
+def exported(node: NodeProcess, tables: Path, is_on: bool) -> Iterator[None]:
+    """Export blocks, transactions and logs beside the node, as they become final. Starts after the export of earlier
+    blocks.
+    """
     if not is_on:
         yield
         return
-    command = [sys.executable, "-m", "ophion", "export", "parquet", "--follow", "--final-depth=0"]
-    options = [f"--data-path={node.data_path}", f"--to={path / 'tables'}"]
-    with subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL) as process:
+    command = [sys.executable, "-m", "ophion", "export", "parquet", "--follow", "--u256=decimal"]
+    options = [f"--data-path={node.data_path}", f"--to={tables}", "--final-depth=0"]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while "exported last=" not in process.stdout.readline():
+            assert process.poll() is None
         yield
         process.send_signal(signal.SIGINT)
+        process.communicate()
 
 
 @contextmanager
-def started(engine: str, path: Path) -> Iterator[NodeProcess]:
+def started(engine: str, path: Path, chain: Path | None) -> Iterator[NodeProcess]:
     if engine == "dev":
         node = NodeProcess(path / "node", "--block-period=1", "--min-gas-price=0", *OPTIONS, command=("dev",))
         with node:
             yield node
         return
-    with TestNetwork(path, engine, 1, options=OPTIONS) as network:
+    network = TestNetwork(chain or path, engine, 1, options=OPTIONS)
+    if chain is not None:
+        network.genesis_file.write_text(transfer_chain.genesis_text())
+    with network:
         yield network.nodes[0]
 
 
@@ -176,15 +188,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--ramp", action="store_true")
     parser.add_argument("--follow", action="store_true")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--chain", type=Path)
     chosen = parser.parse_args()
     for engine in chosen.engines:
         for rate in (2000, 4000, 6000, 8000, 10000) if chosen.ramp else (chosen.rate,):
-            for follows in (False, True) if chosen.follow else (False,):
+            for follows in ((False, True) if chosen.follow else (False,)) * chosen.rounds:
                 with (
                     tempfile.TemporaryDirectory(prefix="ophion-late-") as folder,
-                    started(engine, Path(folder)) as node,
+                    started(engine, Path(folder), chosen.chain) as node,
                 ):
-                    with exported(node, Path(folder), follows):
+                    tables = (chosen.chain or Path(folder)) / "tables"
+                    with exported(node, tables, follows):
                         found = asyncio.run(measure(node, engine, rate, chosen.seconds))
                     print(json.dumps({"engine": engine, "export": follows, **found}), flush=True)
 

@@ -79,7 +79,7 @@ def measure(reader: DatabaseReader, last: int, names: tuple[str, ...], rounds: i
 
     def encode() -> int:
         files = [ParquetFile(io.BytesIO(), dataset, columns, False, 1) for dataset, columns in tables]
-        write_parquet(files, [found])
+        write_parquet(files, [found[1]])
         return sum(file.rows for file in files)
 
     encoded, rows = timed(rounds, encode)

@@ -1,15 +1,16 @@
 """Measure tables of a large chain: python bench/tables.py --keep DIRECTORY [--transactions 1000000] [--rounds 3]
 
-Builds a chain in the given directory, outside the repository, and keeps it for the next run. Half of its transactions
-transfer wei, half transfer a token, between 1,000 accounts. Prints one JSON line for the export of each dataset, and
-one for each of twenty questions of an analyst: by `ophion sql` over the chain, and by DuckDB over the exported files.
-The time of a question is the best of the rounds, without the start of the process.
+Builds a chain in the given directory, outside the repository, and keeps it for the next run; an interrupted build
+continues. Prints one JSON line for each export, and one for each of twenty questions of an analyst: by `ophion sql`
+over the chain, and by DuckDB over the exported files. The time of a question is the best of the rounds, without the
+start of the process. `--only-export` asks no questions.
+
+`lateness.py --chain` continues the chain with a node, and the export of blocks, transactions and logs.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import re
@@ -22,23 +23,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
-from growth import SENDERS, Builder, memory_mb, words
+import transfer_chain
 
 from ophion.data import open_chain
 from ophion.data.sql import connect
-from ophion.native.crypto import keccak256
-from ophion.node.datadir import DataDirectory
-from ophion.testing.node_core import TestCore, open_core
 
-ACCOUNTS: Final = 1000
-BLOCK: Final = 250
 POLL_S: Final = 0.01
-EVENT: Final = keccak256(b"Transfer(address,address,uint256)").hex()
-TOKEN: Final = f"602035600052 600035 33 7f{EVENT} 60206000a3 600035 54 602035 01 600035 55 00"
-"""EVM code that transfers the amount in the second word to the account in the first word. It logs the transfer and adds
-the amount to the account's slot.
-"""
-DATASETS: Final = ("blocks", "transactions", "logs", "erc20_transfers", "native_transfers", "traces", "state_diffs")
+STORED: Final = "blocks,transactions,logs"
+EXECUTED: Final = "native_transfers,traces,contracts,address_appearances,state_diffs"
+DATASETS: Final = (STORED, "erc20_transfers", "traces", EXECUTED)
 
 QUESTIONS: Final = (
     "select count(*) from transactions",
@@ -66,37 +59,17 @@ QUESTIONS: Final = (
 )
 
 
-async def build(core: TestCore, count: int) -> None:
-    builder = Builder(core)
-    await builder.fund()
-    token = await builder.deploy(TOKEN)
-    accounts = [keccak256(number.to_bytes(4, "big"))[:20] for number in range(ACCOUNTS)]
-    for first in range(0, count, BLOCK):
-        raws = []
-        for index in range(first, min(first + BLOCK, count)):
-            key, to = SENDERS[index % len(SENDERS)], accounts[index * 7919 % ACCOUNTS]
-            if index % 2:
-                raws.append(builder.sign(key, to, value=index))
-            else:
-                raws.append(builder.sign(key, token, words(int.from_bytes(to, "big"), index)))
-        await core.mine(*raws)
+def peak_mb(pid: int) -> float:
+    """Return the peak memory of a process so far, with the pages of mapped files."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    # the status of a process that has just ended has no such line
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0) / 1024
 
 
-def built(place: Path, count: int) -> None:
-    if (place / "finished").exists():
-        return
-    shutil.rmtree(place, ignore_errors=True)
-    with DataDirectory.open(place) as opened:
-        opened.store()
-    began = time.perf_counter()
-    with open_core(place / "database") as core:
-        asyncio.run(build(core, count))
-    (place / "finished").write_text(f"{time.perf_counter() - began:.1f}")
-
-
-def export(data: Path, to: Path, dataset: str) -> dict[str, Any]:
-    """Export one dataset; returns rows, time and peak anonymous memory of the process."""
-    command = [sys.executable, "-m", "ophion", "export", "parquet", f"--data-path={data}", f"--datasets={dataset}"]
+def export(place: Path, to: Path, datasets: str) -> dict[str, Any]:
+    """Export datasets with one command; returns rows, time and peak memory of the process."""
+    command = [sys.executable, "-m", "ophion", "export", "parquet", f"--datasets={datasets}"]
+    command += [f"--data-path={transfer_chain.data_path(place)}", f"--genesis-file={place / 'genesis.json'}"]
     began, memory = time.perf_counter(), 0.0
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen([*command, f"--to={to}", "--u256=decimal"], stdout=out, stderr=out)
@@ -104,7 +77,7 @@ def export(data: Path, to: Path, dataset: str) -> dict[str, Any]:
             ended, status, usage = os.wait4(process.pid, os.WNOHANG)
             if ended:
                 break
-            memory = max(memory, memory_mb(process.pid))
+            memory = max(memory, peak_mb(process.pid))
             time.sleep(POLL_S)
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -115,7 +88,7 @@ def export(data: Path, to: Path, dataset: str) -> dict[str, Any]:
         raise SystemExit(said)
     rows = int(found.group(1).replace(",", ""))
     return {
-        "export": dataset,
+        "export": datasets,
         "rows": rows,
         "process_s": round(seconds, 3),
         "rows_per_s": round(rows / seconds),
@@ -138,22 +111,30 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--transactions", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only-export", action="store_true")
     chosen = parser.parse_args()
-    data = chosen.keep / f"chain-{chosen.transactions}"
-    built(data, chosen.transactions)
-    tables = chosen.keep / f"tables-{chosen.transactions}"
-    shutil.rmtree(tables, ignore_errors=True)
+    place = chosen.keep / f"transfers-{chosen.transactions}"
+    transfer_chain.build(place, chosen.transactions)
+    tables = place / "tables"
     for dataset in DATASETS:
-        print(json.dumps(export(data, tables / dataset, dataset)), flush=True)
+        to = tables if dataset == STORED else place / "others"
+        shutil.rmtree(to, ignore_errors=True)
+        print(json.dumps(export(place, to, dataset)), flush=True)
+    if not chosen.only_export:
+        ask(place, tables, chosen.rounds)
+
+
+def ask(place: Path, tables: Path, rounds: int) -> None:
+    """Print the times of all questions."""
+    export(place, tables, "erc20_transfers")
     files = duckdb.connect()
     for name in ("blocks", "transactions", "logs", "erc20_transfers"):
-        place = tables / name / name
-        files.execute(f"create view {name} as select * from read_parquet('{place}/*/*.parquet')")
-    with open_chain(data) as chain:
+        files.execute(f"create view {name} as select * from read_parquet('{tables / name}/*/*.parquet')")
+    with open_chain(transfer_chain.data_path(place), genesis=place / "genesis.json") as chain:
         live, middle = connect(chain, []), chain.reader.head().number // 2
         for question in QUESTIONS:
             text = question.format(middle=middle)
-            found = {"chain_s": best(live, text, chosen.rounds), "files_s": best(files, text, chosen.rounds)}
+            found = {"chain_s": best(live, text, rounds), "files_s": best(files, text, rounds)}
             print(json.dumps({"question": question, **found}), flush=True)
 
 
