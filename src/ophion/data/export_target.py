@@ -33,7 +33,7 @@ class Written(Struct, frozen=True):
 
 
 class UnfinishedFile(Protocol):
-    """A file that nobody sees before it is published."""
+    """A file that becomes visible when it is published."""
 
     file: IO[bytes]
     """Takes the content, from the start to the end. It cannot be read."""
