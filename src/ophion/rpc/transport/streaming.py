@@ -5,7 +5,7 @@
 A handler opens its stream with `opened`. A result that fits into the first piece is returned as plain `bytes`. A longer
 result is a `StreamedResult`: the dispatcher wraps it in an envelope (`StreamedAnswer`) and a transport sends it piece
 by piece (`AnswerWriter`). The writer reads the next piece when the socket has sent the previous one. So a slow client
-uses no extra memory, and the work stops when the client disconnects.
+holds one piece, or two if the stream reads ahead, and the work stops when the client disconnects.
 
 An error before the first piece is an ordinary error response. A later error aborts the connection, because part of the
 answer is already sent. So no client takes an incomplete answer for a complete one.
