@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from growth_chains import GAS_PRICE, SENDERS, Growth, Notes, words
+from http_request import request
 
 from ophion.testing.node_process import MINING, NodeProcess, processor_s
 from ophion.testing.signing import legacy_transaction
@@ -27,12 +28,6 @@ from ophion.testing.signing import legacy_transaction
 CONNECTIONS: Final = 4
 KINDS: Final = ("transfer", "token_transfer")
 LIMIT_S: Final = 300.0
-
-
-def request(raw: bytes) -> bytes:
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_sendRawTransaction", "params": ["0x" + raw.hex()]})
-    head = "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
 class Target:
@@ -64,7 +59,9 @@ class Target:
         requests: list[list[bytes]] = [[] for _ in range(CONNECTIONS)]
         for index in range(count):
             sender = index % len(SENDERS)
-            requests[sender % CONNECTIONS].append(request(self._signed(kind, sender)))
+            requests[sender % CONNECTIONS].append(
+                request("eth_sendRawTransaction", "0x" + self._signed(kind, sender).hex())
+            )
         before = processor_s(self.node.pid)
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             list(pool.map(self._send, requests))

@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import transfer_chain
+from http_request import request
 from websockets.asyncio.client import connect
 
 from ophion.native.crypto import PrivateKey
@@ -39,14 +40,6 @@ CONNECTIONS = 16
 TICK_S = 0.005
 WARM_UP_BLOCKS = 2
 OPTIONS = ("--tx-pool-max-size=200000", "--rpc-ws-enabled", "--rpc-ws-port=0")
-
-
-def request(method: str, *params: object) -> bytes:
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-    head = (
-        f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
 
 
 def transactions(count: int, chain_id: int) -> list[bytes]:

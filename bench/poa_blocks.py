@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from http_request import request
 
 from ophion.cli.rlp import ExtraDataType, extra_data
 from ophion.testing.node_process import MINING, NodeProcess
@@ -122,14 +123,6 @@ class Client:
 
     def close(self) -> None:
         self._writer.close()
-
-
-def request(method: str, *params: object) -> bytes:
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-    return b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
-        len(body),
-        body,
-    )
 
 
 async def watch(port: int, late: list[float], count: int | None) -> None:

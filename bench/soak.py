@@ -36,6 +36,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from http_request import post
 from soak_report import plot, summary
 from sustained import RUNTIME
 from websockets.asyncio.client import connect
@@ -78,10 +79,7 @@ def transaction(index: int, token: bytes) -> bytes:
         to = known if kind > 1 else ((1 << 80) + index).to_bytes(20, "big")
         raw = legacy_transaction(key, nonce, gas_price=0, to=to, value=1, chain_id=CHAIN_ID)
     body = b'{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["0x%s"]}' % raw.hex().encode()
-    return b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
-        len(body),
-        body,
-    )
+    return post(body)
 
 
 class Counting(asyncio.Protocol):
