@@ -33,6 +33,12 @@ CONNECT_S: Final = 5.0
 _RECEIVED_BYTES: Final = 64 * 1024
 _MAX_IDLE_S: Final = 60.0
 """Seconds after which the gateway closes idle connections. The node closes them only after ten minutes."""
+_KEPT_IDLE: Final = 64
+"""Number of idle connections that may stay open that long."""
+_SPARE_S: Final = 2.0
+"""Seconds after which the gateway closes idle connections above `_KEPT_IDLE`. After a burst of requests, thousands of
+them would keep the memory of the gateway and of the node.
+"""
 ANSWER_S: Final = 120.0
 """Seconds without a response after which a request to a node times out. The node's own timeouts are far shorter."""
 _PLAIN_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
@@ -101,8 +107,10 @@ class Upstream:
             one.quiet_s += seconds
             if one.is_asked and one.quiet_s > ANSWER_S and not one.is_held_back:
                 one.end(failure(self.kind, 504, f"{self.name} has not answered for {ANSWER_S:.0f} s."))
-        while self.idle and self.idle[0].quiet_s > _MAX_IDLE_S:
+        spare = max(len(self.idle) - _KEPT_IDLE, 0)
+        while self.idle and self.idle[0].quiet_s > (_SPARE_S if spare > 0 else _MAX_IDLE_S):
             self.idle.pop(0).end(None)
+            spare -= 1
 
     def close(self) -> None:
         """Close all connections and drop the queue."""

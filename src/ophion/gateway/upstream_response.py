@@ -95,6 +95,7 @@ class StreamedBody:
         if not self._has_ended:
             self._has_ended = True
             self._abandon()
+        self.first = b""
         self._pieces.clear()
 
     def _go_on(self) -> None:

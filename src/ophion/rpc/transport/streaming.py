@@ -136,6 +136,7 @@ class AnswerPieces(Protocol):
     """A sequence of answer pieces, of which the first is ready."""
 
     first: bytes
+    """The first piece. Its reader may replace it by an empty one, so that it is not held until the end."""
 
     @property
     def weight(self) -> int:
@@ -290,7 +291,9 @@ class AnswerWriter:
         self._is_writable: asyncio.Event = asyncio.Event()
         if not is_paused:
             self._is_writable.set()
-        self._task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._run(), name="streamed answer")
+        self._task: asyncio.Task[None] | None = asyncio.get_running_loop().create_task(
+            self._run(), name="streamed answer"
+        )
 
     @property
     def weight(self) -> int:
@@ -308,16 +311,23 @@ class AnswerWriter:
     def abandon(self) -> None:
         """Stop producing the answer, because the client has disconnected."""
         self._answer.body.close()
-        self._task.cancel()
+        # A cancelled task keeps its frames. Without a reference from here they are no cycle, so they are released at
+        # once and do not wait for the garbage collection.
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
 
     async def _run(self) -> None:
         answer = self._answer
+        body = answer.body
         try:
-            piece: bytes | None = answer.head + answer.body.first or await answer.body.next()
+            piece: bytes | None = answer.head + body.first or await body.next()
+            body.first = b""
             while piece is not None:
                 self._transport.writelines(self._frame(piece, False))
+                piece = None  # the transport holds what is not sent yet
                 await self._is_writable.wait()
-                piece = await answer.body.next()
+                piece = await body.next()
             self._transport.writelines(self._frame(answer.tail, True))
         except (OphionError, NativeError) as error:
             # log a transient error only at debug level, because it can hit many streams at once
@@ -326,7 +336,7 @@ class AnswerWriter:
             self._transport.abort()
             return
         finally:
-            answer.body.close()
+            body.close()
         self._done()
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -204,6 +206,56 @@ def test_the_work_stops_when_the_client_is_gone() -> None:
         pump.abandon()
         assert source.is_closed
         assert streams.open == 0
+
+    run(story)
+
+
+class Body:
+    """Pieces without end, of which a test can know whether they still exist."""
+
+    def __init__(self) -> None:
+        self.first = b"1"
+        self.weight = 0
+        self.max_bytes = 0
+
+    async def next(self) -> bytes | None:
+        await asyncio.sleep(0)
+        return b"1"
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_an_abandoned_answer_is_released_without_garbage_collection(is_paused: bool) -> None:
+    async def story() -> None:
+        body = Body()
+        left = weakref.ref(body)
+        pump = AnswerWriter(Wire(), StreamedAnswer(b"1", b"", body, b""), chunk, lambda: None)
+        del body
+        if is_paused:
+            pump.pause()
+        await asyncio.sleep(0.01)
+        pump.abandon()
+        del pump
+        await asyncio.sleep(0.01)
+        assert left() is None
+
+    gc.disable()
+    try:
+        run(story)
+    finally:
+        gc.enable()
+
+
+def test_a_written_first_piece_is_not_held() -> None:
+    async def story() -> None:
+        body = Body()
+        pump = AnswerWriter(Wire(), StreamedAnswer(b"1", b"", body, b""), chunk, lambda: None)
+        pump.pause()
+        await asyncio.sleep(0.01)
+        assert body.first == b""
+        pump.abandon()
 
     run(story)
 

@@ -51,6 +51,7 @@ class EnvelopedSource:
     def __init__(self, answer: StreamedAnswer) -> None:
         self._body = answer.body
         self._first: bytes | None = answer.head + answer.body.first
+        answer.body.first = b""
         self._tail: bytes | None = answer.tail
 
     async def next(self) -> bytes | None:

@@ -28,6 +28,7 @@ from ophion.rpc.transport.replies import Answer, Complete, PendingReply, whole
 from ophion.rpc.transport.streaming import AnswerWriter, BareAnswer, PieceStream, StreamedAnswer, as_it_is, chunk
 from ophion.runtime.chunked_body import PORTION_BYTES, EncryptedReplyPieces, Piece, ReplyPieces
 from ophion.runtime.fair_scheduler import FairScheduler
+from ophion.runtime.memory_budget import WORTH_NOTING
 from ophion.runtime.thread_pools import Lane
 
 MAX_PIPELINED: Final = 32
@@ -322,10 +323,14 @@ class ResponseQueue:
         self._fill(slot, reply)
         if len(self._queue) == 1:
             self._flush_and_settle()
-        elif not self._is_flush_scheduled:
+            return
+        if not self._is_flush_scheduled:
             # write in the next loop iteration, because more answers may complete in this iteration
             self._is_flush_scheduled = True
             asyncio.get_running_loop().call_soon(self._flush_and_settle)
+        if slot.weight > WORTH_NOTING:
+            # report a large answer now, because thousands of connections may receive one in the same iteration
+            self._memory_changed()
 
     def _fill(self, slot: _Slot, result: Complete | Response) -> None:
         slot.fill(result, self._lane)

@@ -134,6 +134,24 @@ def test_what_is_ready_waits_for_what_was_asked_before() -> None:
     run(story)
 
 
+def test_a_large_answer_behind_another_request_is_reported_before_the_next_iteration() -> None:
+    async def story(client: Client) -> None:
+        weights: list[int] = []
+        answers = ResponseQueue(
+            client.transport, InlineLane("pack"), lambda: None, lambda: weights.append(answers.weight)
+        )
+        first, small, large = pending(), pending(), pending()
+        for one in (first, small, large):
+            answers.add(one)
+        small.resolve(b"1")
+        assert weights == []
+        large.resolve(b"x" * 100_000)
+        assert len(weights) == 1
+        assert weights[0] > 100_000
+
+    run(story)
+
+
 def test_many_small_requests_or_one_large_may_be_open() -> None:
     async def story(client: Client) -> None:
         for _ in range(31):
