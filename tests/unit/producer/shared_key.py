@@ -72,6 +72,8 @@ class Machine:
         self.address = KEYS[key].address
         self.sent: list[BftMessage] = []
         self.is_cut = False
+        self.withheld: type[BftMessage] | None = None
+        """Kind of messages that do not leave this node."""
         self.others: list[Machine] = []
         self._delay_s = delay_s
         self._key = KEYS[key]
@@ -116,6 +118,8 @@ class Machine:
         self._send(message, lambda other: True)
 
     def _send(self, message: BftMessage, wants: Callable[[Machine], bool]) -> None:
+        if self.withheld is not None and isinstance(message, self.withheld):
+            return
         for other in self.others:
             if wants(other) and not (self.is_cut or other.is_cut):
                 asyncio.get_running_loop().call_later(self._delay_s, other.driver.received, message.raw, self.address)

@@ -15,7 +15,7 @@ import pytest
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import CastVote, VoteRefused, VoteStored
 from ophion.consensus.bft.message_factory import BftProtocol
-from ophion.consensus.bft.messages import BftMessage, PreparedRound, Proposal, ProposedBlock
+from ophion.consensus.bft.messages import BftMessage, Commit, PreparedRound, Proposal, ProposedBlock
 from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.producer.shared_vote_store import MemoryVoteStore
 from ophion.producer.vote_caster import VoteCaster
@@ -105,6 +105,30 @@ def test_commits_that_are_stored_without_a_reply_do_not_stop_the_network(tmp_pat
         assert conflicts(machines) == []
 
     shared_key_story(tmp_path, engine, story, keys=(0, 1, 2, 3))
+
+
+@BOTH
+@pytest.mark.parametrize("seconds", [3, 13])
+def test_a_partner_without_the_proof_takes_it_from_a_round_change(tmp_path: Path, engine: str, seconds: int) -> None:
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        first, partner, second, third, absent = machines
+        absent.is_cut = partner.is_cut = True
+        for machine in machines:
+            machine.withheld = Commit
+        async with running(second.driver, third.driver):
+            async with running(first.driver):
+                await asyncio.sleep(seconds)
+            assert cluster.records[first.address].prepared_round >= 0
+            first.is_cut = True
+            partner.is_cut = False
+            for machine in machines:
+                machine.withheld = None
+            async with running(partner.driver):
+                await asyncio.sleep(60)
+        assert min(machine.height for machine in (partner, second, third)) > 3
+        assert conflicts(machines) == []
+
+    shared_key_story(tmp_path, engine, story, keys=(0, 0, 1, 2, 3))
 
 
 @BOTH

@@ -37,6 +37,7 @@ from ophion.consensus.bft.events import (
 )
 from ophion.consensus.bft.height_timers import HeightTimers
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange, Unjustified
+from ophion.consensus.bft.missing_proof import MissingProof, proof_of, round_of
 from ophion.consensus.bft.own_messages import OwnMessages
 from ophion.consensus.bft.pending_proposals import PendingProposal, PendingProposals, ProposalAction
 from ophion.consensus.bft.prepare_commit import RoundVoting
@@ -47,7 +48,7 @@ from ophion.consensus.bft.round_change import Certificate, RoundChanges
 from ophion.consensus.bft.round_synchronisation import RoundSynchronisation
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord
+from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Address, Hash32
 
 _NOTES_KEPT: Final = 8
@@ -97,6 +98,7 @@ class Height:
         self._parent_proposed_at = parent_proposed_at
         self._own = OwnMessages(validator_set, durable_votes, emit, defers_votes)
         self._voting = RoundVoting(rules, factory, validator_set, self._own, NOT_STARTED, emit)
+        self._missing_proof = MissingProof()
         self._early = EarlyVotes()
         self._offers = PendingProposals()
         self._certified = 0
@@ -230,13 +232,29 @@ class Height:
         The other node may have stopped before it sent its round change, so this node repeats the round change.
         """
         self.notes.append(f"a vote was not sent: another node with this key has stored {stored}")
+        self._missing_proof.need(stored)
         if stored.round > self.current:
-            prepared = self.durable_votes.prepared
-            has_proof = (NOT_PREPARED if prepared is None else prepared.round) >= stored.prepared_round
+            has_proof = round_of(self.durable_votes.prepared) >= stored.prepared_round
             if stored.vote is None and has_proof:
                 self._change_round(stored.round, now)
             else:
                 self._start_round(stored.round, now)
+        self._adopt_proof(now)
+
+    def _adopt_proof(self, now: float) -> None:
+        """If the vote record names a proof that this node lacks, take a proof that arrived, and request the current
+        round with it.
+        """
+        proof = self._missing_proof.found(self.durable_votes.prepared, self.current)
+        if proof is not None:
+            self._own.note_prepared(proof)
+            self._ask_for_round(now)
+
+    def _keep_proof(self, message: RoundChange, now: float) -> None:
+        """Keep the proof of a checked round change, in case that another node of this key has used it in a commit."""
+        if self._own.defers_votes:
+            self._missing_proof.add(proof_of(message))
+            self._adopt_proof(now)
 
     # --- messages -------------------------------------------------------------------------------
 
@@ -253,6 +271,8 @@ class Height:
         if type(message) is Prepare or type(message) is Commit:
             self._relay(message, peer)
         if round_number < self.current:
+            if type(message) is RoundChange and self._own.defers_votes and self._is_justified(message):
+                self._keep_proof(message, now)
             return True
         if type(message) is Prepare:
             if author != self.validator_set.proposer(round_number) or self._rules.proposer_prepares:
@@ -297,13 +317,9 @@ class Height:
         target = message.round
         if target > MAX_ROUND:
             return False
-        try:
-            self._rules.check_round_change(message, self.validator_set)
-        except Unjustified as refusal:
-            self.notes.append(f"a round change to {target} was dropped: {refusal}")
+        if not self._is_justified(message) or not self.round_changes.add(message):
             return False
-        if not self.round_changes.add(message):
-            return False
+        self._keep_proof(message, now)
         if target > self._certified and len(self.round_changes.authors(target)) >= self.validator_set.quorum:
             self._certified = target
             certificate = self.round_changes.certificate(target)
@@ -315,6 +331,15 @@ class Height:
             ahead = self.round_changes.reached_by(self.validator_set.faults + 1, self.current)
             if ahead is not None:
                 self._change_round(ahead, now)
+        return True
+
+    def _is_justified(self, message: RoundChange) -> bool:
+        """Whether a round change proves what it claims. Notes the reason if it does not."""
+        try:
+            self._rules.check_round_change(message, self.validator_set)
+        except Unjustified as refusal:
+            self.notes.append(f"a round change to {message.round} was dropped: {refusal}")
+            return False
         return True
 
     # --- rounds ---------------------------------------------------------------------------------
@@ -404,5 +429,5 @@ class Height:
         """Number of stored messages of other validators. The number grows at most in proportion to the number of
         validators.
         """
-        stored = len(self._early) + len(self.round_changes) + len(self._offers)
+        stored = len(self._early) + len(self.round_changes) + len(self._offers) + len(self._missing_proof)
         return stored + len(self.round.prepares) + len(self.round.commits)
