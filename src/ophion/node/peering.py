@@ -89,10 +89,6 @@ def build_network(
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)
-    core.mining.watch_peers(
-        lambda: [(one.peer.validator_address, one.height) for one in eth.peers if one.is_usable],
-        eth.announced_rules.items,
-    )
     bootnodes = core.chain.spec.bootnodes
     validators = _validators(core, sync, clock)
     if validators is not None:
@@ -120,6 +116,11 @@ def build_network(
         rules.use_host_names(peers.host_names, _reverse_names(config.peers, clock, rules))
     if rules is not None:
         rules.is_in_sync = sync.is_in_sync
+    core.mining.watch_peers(
+        lambda: [(one.peer.validator_address, one.height) for one in eth.peers if one.is_usable],
+        eth.announced_rules.items,
+        lambda: peers.unheard({one.peer.id for one in eth.peers if one.is_usable}),
+    )
     return PeerNetwork(eth, sync, peers, _block_history(core.chain, eth, sync, lanes))
 
 

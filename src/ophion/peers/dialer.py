@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from ophion.peers.peer_table import Peers
@@ -46,6 +46,11 @@ class Dialer:
     def __len__(self) -> int:
         """Number of dial attempts in progress."""
         return len(self._under_way)
+
+    @property
+    def targets(self) -> Collection[bytes]:
+        """Ids of the nodes that are being dialled."""
+        return self._under_way
 
     def __contains__(self, node_id: object) -> bool:
         """Whether a node is connected or being dialled."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 from ophion.errors import OphionError
@@ -163,6 +163,11 @@ class PeerService:
     def dialling(self) -> int:
         """Number of dial attempts in progress."""
         return len(self._dialer)
+
+    def unheard(self, answered: Collection[bytes]) -> list[Address]:
+        """Return the addresses of all nodes that are being dialled, and of the peers that are not in `answered`."""
+        connected = [peer.validator_address for peer in self.peers if peer.id not in answered]
+        return [*connected, *map(address_of, self._dialer.targets)]
 
     def add_static(self, enode: Enode) -> bool:
         """Add a static peer and dial it. Returns False if the node is a static peer already, or is this node itself."""

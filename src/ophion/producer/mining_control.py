@@ -13,7 +13,7 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import MinerSettings
 from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.options import MAX_EXTRA_DATA
-from ophion.producer.peer_height_guard import AnnouncedRules, PeerHeightGuard, ReportedHeights
+from ophion.producer.peer_height_guard import AnnouncedRules, ConnectingNodes, PeerHeightGuard, ReportedHeights
 from ophion.producer.pow_miner import MiningWork, WorkPackages
 
 log = logging.getLogger(__name__)
@@ -126,14 +126,20 @@ class MiningControl:
         problem: str | None = getattr(self._sealer, "vote_store_problem", None)
         return problem
 
-    def watch_peers(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
-        """Delay signing while these peers report a higher head, so that the peers can send the missing blocks.
+    def watch_peers(
+        self,
+        reported: ReportedHeights,
+        announced: AnnouncedRules = lambda: (),
+        connecting: ConnectingNodes = lambda: (),
+    ) -> None:
+        """Delay signing while these peers report a higher head, so that the peers can send the missing blocks. After
+        the start, also wait for the heads of validators that are connecting.
 
         Also stop before a block for which validators announce rules that this node does not know.
         """
         guard = None if self._sealer is None else self._sealer.guard
         if guard is not None:
-            guard.watch(reported, announced)
+            guard.watch(reported, announced, connecting)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Run the sealer while mining is enabled. Raises the error of a sealer that fails."""

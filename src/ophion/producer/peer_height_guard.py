@@ -3,12 +3,16 @@
 A validator with an old or empty database would sign blocks at heights that its network decided long ago. So the
 validator signs nothing while its peers report a higher head. This wait ends one timeout after the last received block,
 because peers may report false heights.
+
+After the start, the heads of other validators arrive one after another. On a busy machine, a handshake takes longer
+than the timeout. So the timeout begins again while other validators connect, up to `MAX_START_WAIT_S`. Validators of a
+new network wait for the heads of a quorum only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ophion.consensus.missed_migration import unknown_rules
 from ophion.primitives.types import Address
@@ -19,6 +23,12 @@ ReportedHeights: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 AnnouncedRules: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 """Returns, for each peer that announced rules unknown to this node, its address and the first block of these rules."""
 
+ConnectingNodes: TypeAlias = Callable[[], Iterable[Address]]
+"""Returns the addresses of nodes that are being dialled, or are connected and have not told their best block."""
+
+MAX_START_WAIT_S: Final = 30.0
+"""Time after the start from which validators that are connecting no longer renew the wait."""
+
 
 class PeerHeightGuard:
     """Decides when a validator may sign on a head. A validator without peers may always sign."""
@@ -27,6 +37,9 @@ class PeerHeightGuard:
         self._me = me
         self._reported: ReportedHeights | None = None
         self._announced: AnnouncedRules = lambda: ()
+        self._connecting: ConnectingNodes = lambda: ()
+        self._started_at: float | None = None
+        """Time of the first check of peers."""
         self._is_settled = False
         """Whether the check of peers after the start is over."""
         self._head = 0
@@ -35,10 +48,16 @@ class PeerHeightGuard:
         self._distrusted: set[Address] = set()
         """Validators that reported a height and sent no block for one timeout. They cannot cause a second wait."""
 
-    def watch(self, reported: ReportedHeights, announced: AnnouncedRules = lambda: ()) -> None:
+    def watch(
+        self,
+        reported: ReportedHeights,
+        announced: AnnouncedRules = lambda: (),
+        connecting: ConnectingNodes = lambda: (),
+    ) -> None:
         """Set the peers whose heights are checked."""
         self._reported = reported
         self._announced = announced
+        self._connecting = connecting
 
     def check_rules(self, head: int, validators: Collection[Address]) -> None:
         """Raise `UnknownRules` if validators announce rules for the block after `head` that this node does not know."""
@@ -56,7 +75,12 @@ class PeerHeightGuard:
             return 0.0
         reported = dict(self._reported())
         known = [address for address in reported if address in validators]
-        if self._deadline is not None and now >= self._deadline:
+        if self._started_at is None:
+            self._started_at = now
+        if self._awaits_validators(validators, now - self._started_at):
+            # renew the wait early, because the state machine begins at the time that it was given last
+            self._deadline = None
+        elif self._deadline is not None and now >= self._deadline:
             # the wait has ended: from now on, ignore the validators that reported a higher head and sent no block
             self._is_settled, self._deadline = True, None
             self._distrusted.update(address for address in known if reported[address] > head)
@@ -70,3 +94,9 @@ class PeerHeightGuard:
         if self._deadline is None or self._head != head:
             self._head, self._deadline = head, now + timeout_s
         return self._deadline
+
+    def _awaits_validators(self, validators: Collection[Address], waited_s: float) -> bool:
+        """Whether heads of validators that are connecting may still arrive after the start."""
+        if self._is_settled or waited_s >= MAX_START_WAIT_S:
+            return False
+        return any(address in validators and address != self._me for address in self._connecting())

@@ -241,6 +241,21 @@ def test_two_nodes_connect() -> None:
     play(story)
 
 
+def test_nodes_that_are_dialled_or_have_not_answered_are_listed() -> None:
+    async def story(town: Town) -> None:
+        b = await town.node(2)
+        silent = await asyncio.start_server(lambda reader, writer: reader.read(), "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        dialled = Enode(key(3).public_key, "127.0.0.1", port, 0)
+        a = await town.node(1, static=(b.enode, dialled))
+        await until(lambda: a.count == 1 and a.service.dialling == 1)
+        assert a.service.unheard(()) == [b.key.address, key(3).address]
+        assert a.service.unheard({b.key.public_key}) == [key(3).address]
+        silent.close()
+
+    play(story)
+
+
 def test_connections_that_stand_do_not_keep_others_from_being_dialled() -> None:
     async def story(town: Town) -> None:
         others = [await town.node(number) for number in range(2, 20)]

@@ -954,6 +954,23 @@ def test_nothing_is_signed_below_the_height_of_peers_for_one_timeout(tmp_path: P
 
 
 @BOTH
+def test_nothing_is_signed_while_validators_connect(tmp_path: Path, engine: str) -> None:
+    async def story(nodes: list[TestCore], clock: ManualClock) -> None:
+        wires, driver = wired(nodes), driver_of(nodes[0])
+        connecting = [KEYS[1].address]
+        driver.guard.watch(lambda: (), connecting=lambda: connecting)
+        async with running(*map(driver_of, nodes)):
+            await asyncio.sleep(12)
+            assert driver.status().phase is Phase.WAITING_FOR_BLOCKS
+            assert not wires[0].sent
+            connecting.clear()
+            await asyncio.sleep(4.2)
+            assert driver.status().phase is not Phase.WAITING_FOR_BLOCKS
+
+    run_story(tmp_path, engine, story, nodes=4)
+
+
+@BOTH
 def test_a_validator_begins_as_soon_as_a_quorum_reports_its_own_height(tmp_path: Path, engine: str) -> None:
     async def story(nodes: list[TestCore], clock: ManualClock) -> None:
         wired(nodes)
