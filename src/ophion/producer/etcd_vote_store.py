@@ -5,6 +5,9 @@ revision has not changed since this node read it. Otherwise the transaction retu
 request, and one more request for each node that wrote in between. Transactions pass through the consensus of the
 cluster, so a member without a quorum confirms no transaction.
 
+The value at `…/proof` is the proof of preparation that the record names, if its block is small. The transaction that
+writes the record writes the proof.
+
 A request without a reply may have been executed. Repeating it is safe: the repeated transaction finds the new revision,
 and `replacement` accepts a record that equals the stored one.
 """
@@ -79,6 +82,9 @@ class EtcdVoteStore:
         self.identity: str | None = f"etcd:/{prefix.strip('/')}"
         self._key = b64encode(f"/{path}".encode()).decode()
         self._block_key = b64encode(f"/{path}/block".encode()).decode()
+        self._proof_key = b64encode(f"/{path}/proof".encode()).decode()
+        self.keeps_proofs = True
+        self.kept_proof: bytes | None = None
         self._clients = [
             HttpClient(url, tls, timeout_s=ETCD_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES) for url in endpoints
         ]
@@ -86,13 +92,19 @@ class EtcdVoteStore:
         self._revision = 0
         """Revision of `_stored`. 0 if the key does not exist."""
 
-    async def promise(self, wanted: VoteRecord, block: bytes | None = None) -> VoteRecord | None:
-        """Store a record together with the block that the record refers to (`SharedSeals`)."""
+    async def promise(
+        self, wanted: VoteRecord, block: bytes | None = None, *, proof: bytes | None = None
+    ) -> VoteRecord | None:
+        """Store a record together with the block that the record refers to (`SharedSeals`), or with the proof of the
+        prepared block that the record names.
+        """
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
+            if record is not None and record.prepared_round != wanted.prepared_round:
+                proof = None  # the record names a later proof of another node
             # an equal record is already stored, so no write is needed
-            if record is not None and (record == stored or await self._swap(record, block)):
+            if record is not None and (record == stored or await self._swap(record, block, proof)):
                 return None
             if record is None and await self._is_current():
                 return self._stored
@@ -104,21 +116,30 @@ class EtcdVoteStore:
 
     async def block(self) -> bytes | None:
         """Return the block that is stored with the vote record, or None if the block was too large to store."""
-        body = {"success": [{"requestRange": {"key": self._block_key}}]}
+        return await self._value(self._block_key)
+
+    async def proof(self) -> bytes | None:
+        return await self._value(self._proof_key)
+
+    async def _value(self, key: str) -> bytes | None:
+        body = {"success": [{"requestRange": {"key": key}}]}
         reply = await self._request(msgspec.json.encode(body))
         found = reply.responses[0].response_range if reply.responses else None
         return b64decode(found.kvs[0].value) or None if found is not None and found.kvs else None
 
-    async def _swap(self, record: VoteRecord, block: bytes | None) -> bool:
+    async def _swap(self, record: VoteRecord, block: bytes | None, proof: bytes | None) -> bool:
         """Replace the stored record if it is the record that this node knows. Otherwise read the stored record and
         return False.
         """
         put = [_put(self._key, record.encode())]
         if block is not None:
             put.append(_put(self._block_key, block))
+        if proof is not None:
+            put.append(_put(self._proof_key, proof))
         reply = await self._transact(put)
         if reply.succeeded:
             self._stored, self._revision = record, reply.header.revision
+            self.kept_proof = proof if proof is not None else self.kept_proof
         return reply.succeeded
 
     async def _is_current(self) -> bool:

@@ -23,12 +23,21 @@ class SharedVoteStore(Protocol):
     """Text without spaces by which the database knows this store again. None for a store that the database replaces:
     then the database must have each vote before it is sent.
     """
+    keeps_proofs: bool
+    """Whether the store keeps proofs of preparation beside the record."""
+    kept_proof: bytes | None
+    """The latest proof that this node has stored."""
 
-    async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
+    async def promise(self, wanted: VoteRecord, *, proof: bytes | None = None) -> VoteRecord | None:
         """Store a record by compare-and-swap. Returns None if the message of the record may be sent.
 
-        Otherwise returns the stored record, which conflicts with the new record. Raises `VotesUnavailable`.
+        Otherwise returns the stored record, which conflicts with the new record. Raises `VotesUnavailable`. `proof` is
+        the encoded proof of the prepared block that `wanted` names. If the store writes the record, it writes the proof
+        in the same transaction.
         """
+
+    async def proof(self) -> bytes | None:
+        """Return the latest stored proof of this key, which may be of an earlier round. Raises `VotesUnavailable`."""
 
     def close(self) -> None:
         """Close connections."""
@@ -39,15 +48,20 @@ class MemoryVoteStore:
 
     name = "this process"
     identity: str | None = None
+    keeps_proofs = False
+    kept_proof: bytes | None = None
 
     def __init__(self, stored: VoteRecord | None = None) -> None:
         self._stored = stored
 
-    async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
+    async def promise(self, wanted: VoteRecord, *, proof: bytes | None = None) -> VoteRecord | None:
         record = replacement(self._stored, wanted)
         if record is None:
             return self._stored
         self._stored = record
+        return None
+
+    async def proof(self) -> bytes | None:
         return None
 
     def close(self) -> None:

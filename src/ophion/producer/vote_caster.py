@@ -3,8 +3,9 @@
     CastVote ─▶ sign (in a thread if the key is slow) ─▶ database ─▶ shared votes ─▶ VoteStored or VoteRefused
 
 The shared votes alone decide which message is allowed, so the database gets only what they lack: a new proof of
-preparation, and with the first vote of this process the name of the store. Without a shared store, the database gets
-each vote.
+preparation with a large block, and with the first vote of this process the name of the store. A proof with a small
+block is stored with the vote, so a commit does not wait for the disk of this node. Without a shared store, the database
+gets each vote.
 
 While the shared votes are unavailable, the caster repeats the latest order. It signs and stores nothing for rounds that
 the state machine has left. The state machine goes on: it follows the chain and changes rounds without sending.
@@ -21,9 +22,9 @@ from typing import Final, TypeAlias
 from ophion.consensus.bft.durable_votes import DurableVotes
 from ophion.consensus.bft.events import CastVote, VoteRefused, VoteStored
 from ophion.consensus.bft.message_factory import BftProtocol
-from ophion.consensus.bft.messages import BftMessage, RoundChange
+from ophion.consensus.bft.messages import BftMessage, PreparedRound, RoundChange
 from ophion.consensus.bft.vote_record import VoteRecord
-from ophion.errors import SignerUnavailable
+from ophion.errors import DecodeError, SignerUnavailable
 from ophion.producer.shared_vote_store import SharedVoteStore, VotesUnavailable
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.clock import Clock
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.2
 """Seconds between two attempts while the shared votes are unavailable."""
+MAX_SHARED_PROOF_BLOCK_BYTES: Final = 8192
+"""Maximum size in bytes of a block whose proof is stored with the vote, because etcd keeps old revisions."""
 
 _Result: TypeAlias = "VoteStored | VoteRefused"
 
@@ -67,6 +70,8 @@ class VoteCaster:
         self._orders: deque[tuple[BftProtocol, CastVote]] = deque()
         self._is_working = False
         self._written: DurableVotes | None = None
+        self._durable_proof: PreparedRound | None = None
+        """The latest proof that the database or the shared vote store has."""
         self._failed_at = 0.0
 
     def put(self, protocol: BftProtocol, order: CastVote, tasks: asyncio.TaskGroup) -> None:
@@ -99,34 +104,68 @@ class VoteCaster:
             return None
         votes = order.votes(message)
         started_at = self._clock.monotonic()
-        if self._needs_database(votes):
+        proof = self._shareable_proof(votes)
+        if self._needs_database(votes, proof):
             await self._write(protocol, votes)
-        stored, is_promised = await self._promise(order, VoteRecord.of(votes, isinstance(message, RoundChange)))
+        wanted = VoteRecord.of(votes, isinstance(message, RoundChange))
+        stored, is_promised = await self._promise(order, wanted, proof)
         if stored is not None:
             self.refused += 1
             log.debug("vote refused kind=%s %s", _kind(message), stored)
-            return VoteRefused(order, stored)
+            return VoteRefused(order, stored, await self._stored_proof(protocol, wanted, stored))
         if not is_promised:
             return None
+        if proof is not None:
+            await self._keep(protocol, votes, proof)
         self.durations.record(self._clock.monotonic() - started_at)
         return VoteStored(order, message, votes)
 
-    def _needs_database(self, votes: DurableVotes) -> bool:
-        """Whether the database must have these votes before the message is sent."""
-        written = self._written
-        if written is None or self._shared.identity is None:
-            return votes is not written
-        return votes.prepared is not None and votes.prepared is not written.prepared
+    def _shareable_proof(self, votes: DurableVotes) -> bytes | None:
+        """Return a new proof that the shared vote store can keep. None without such a proof."""
+        new = votes.prepared
+        if new is None or new is self._durable_proof or not self._shared.keeps_proofs:
+            return None
+        return votes.encode() if len(new.block.encoded) <= MAX_SHARED_PROOF_BLOCK_BYTES else None
+
+    def _needs_database(self, votes: DurableVotes, shareable: bytes | None) -> bool:
+        """Whether the database must have these votes before the shared vote store decides."""
+        if self._written is None or self._shared.identity is None:
+            return votes is not self._written
+        return votes.prepared is not None and votes.prepared is not self._durable_proof and shareable is None
+
+    async def _keep(self, protocol: BftProtocol, votes: DurableVotes, proof: bytes) -> None:
+        """Write a proof to the database, unless the shared vote store has it from this node.
+
+        Another node with the same key may have stored an equal vote, and its proof may be in its database alone.
+        """
+        if self._shared.kept_proof is proof:
+            self._durable_proof = votes.prepared
+        elif votes.prepared is not self._durable_proof:
+            await self._write(protocol, votes)
+
+    async def _stored_proof(
+        self, protocol: BftProtocol, wanted: VoteRecord, stored: VoteRecord
+    ) -> PreparedRound | None:
+        """Return the proof from the shared vote store if it is the reason for a refusal."""
+        if stored.height != wanted.height or stored.prepared_round <= wanted.prepared_round:
+            return None
+        try:
+            encoded = await self._shared.proof()
+            votes = None if encoded is None else DurableVotes.decode(encoded, protocol)
+        except (DecodeError, VotesUnavailable) as error:
+            log.debug("no proof in the vote store reason=%s", error)
+            return None
+        return votes.prepared if votes is not None and votes.height == wanted.height else None
 
     async def _write(self, protocol: BftProtocol, votes: DurableVotes) -> None:
-        """Write the votes to the database before the shared vote store decides: a node that is killed in between must
-        not lack a proof that the store names.
+        """Write the votes to the database. A proof that the shared vote store cannot keep is written before the store
+        decides: a node that is killed in between must not lack a proof that the record names.
 
         If the vote is refused, the database holds a vote that was not sent. After a restart the validator then begins
         with the next round, which is always allowed.
         """
         await self._database.remember(protocol, votes)
-        self._written = votes
+        self._written, self._durable_proof = votes, votes.prepared
 
     async def _signed(self, order: CastVote) -> BftMessage | None:
         """Sign a message. Returns None if the round of the message ends before the security module has signed."""
@@ -140,11 +179,13 @@ class VoteCaster:
                 await asyncio.sleep(RETRY_S)
         return None
 
-    async def _promise(self, order: CastVote, wanted: VoteRecord) -> tuple[VoteRecord | None, bool]:
+    async def _promise(
+        self, order: CastVote, wanted: VoteRecord, proof: bytes | None
+    ) -> tuple[VoteRecord | None, bool]:
         """Store a record. Returns the conflicting record, if any, and whether the new record is stored."""
         while self._is_wanted(order):
             try:
-                stored = await self._shared.promise(wanted)
+                stored = await self._shared.promise(wanted, proof=proof)
             except VotesUnavailable as error:
                 self._note_failure(f"the vote store is unavailable: {error}")
                 await asyncio.sleep(RETRY_S)

@@ -26,6 +26,8 @@ class Cluster:
 
     def __init__(self, delay_s: float = 0.002) -> None:
         self.records: dict[Address, VoteRecord] = {}
+        self.proofs: dict[Address, bytes] = {}
+        self.keeps_proofs = True
         self.is_away = False
         self.loses_replies_to_commits = False
         """Whether the cluster stores a record with a new proof of preparation, and its reply does not arrive."""
@@ -45,8 +47,13 @@ class ClusterVotes:
         self._cluster = cluster
         self._validator = validator
         self._delay_s = delay_s
+        self.kept_proof: bytes | None = None
 
-    async def promise(self, wanted: VoteRecord) -> VoteRecord | None:
+    @property
+    def keeps_proofs(self) -> bool:
+        return self._cluster.keeps_proofs
+
+    async def promise(self, wanted: VoteRecord, *, proof: bytes | None = None) -> VoteRecord | None:
         await asyncio.sleep(self._delay_s)
         if self._cluster.is_away:
             raise VotesUnavailable("the test has switched it off")
@@ -54,11 +61,22 @@ class ClusterVotes:
         record = replacement(records.get(self._validator), wanted)
         if record is None:
             return records[self._validator]
+        is_new = record != records.get(self._validator)
         records[self._validator] = record
+        if proof is not None and is_new and record.prepared_round == wanted.prepared_round:
+            self._cluster.proofs[self._validator] = proof
         if self._cluster.loses_replies_to_commits and record.prepared is not None:
             raise VotesUnavailable("the test drops the reply")
         await asyncio.sleep(self._delay_s)
+        if self._cluster.proofs.get(self._validator) is proof:
+            self.kept_proof = proof
         return None
+
+    async def proof(self) -> bytes | None:
+        await asyncio.sleep(self._delay_s)
+        if self._cluster.is_away:
+            raise VotesUnavailable("the test has switched it off")
+        return self._cluster.proofs.get(self._validator)
 
     def close(self) -> None:
         """Do nothing."""

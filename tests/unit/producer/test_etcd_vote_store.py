@@ -86,6 +86,26 @@ def test_a_block_is_stored_with_its_record(etcd: EtcdCluster) -> None:
     asyncio.run(story())
 
 
+def test_a_proof_is_stored_with_the_record_that_names_it(etcd: EtcdCluster) -> None:
+    async def story() -> None:
+        one, two = (EtcdVoteStore(etcd.urls, "test", CHAIN, VALIDATOR) for _ in range(2))
+        await _until_available(one, VoteRecord(1))
+        assert await two.proof() is None
+        assert await one.promise(VoteRecord(5, 0, X, 0, X), proof=b"of round 0") is None
+        assert one.kept_proof == await two.proof() == b"of round 0"
+        assert await two.promise(VoteRecord(5, 0, X, 0, X), proof=b"the same proof") is None
+        assert two.kept_proof is None, "the record was stored, and the proof of this node was not"
+        assert await one.promise(VoteRecord(5, 2, Y, 2, Y), proof=b"of round 2") is None
+        assert await two.promise(VoteRecord(5, 1, X, 1, X), proof=b"of round 1") == VoteRecord(5, 2, Y, 2, Y)
+        assert await two.promise(VoteRecord(5, 3, X, 0, X), proof=b"of round 0") is None
+        assert await two.proof() == b"of round 2", "the record still names it"
+        assert two.kept_proof is None
+        one.close()
+        two.close()
+
+    asyncio.run(story())
+
+
 def test_of_many_nodes_one_wins_each_round(etcd: EtcdCluster) -> None:
     async def story() -> None:
         nodes = [EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR) for _ in range(4)]

@@ -17,8 +17,10 @@ from ophion.consensus.bft.events import CastVote, VoteRefused, VoteStored
 from ophion.consensus.bft.message_factory import BftProtocol
 from ophion.consensus.bft.messages import BftMessage, Commit, PreparedRound, Proposal, ProposedBlock
 from ophion.consensus.bft.qbft_messages import Qbft
+from ophion.consensus.bft.vote_record import VoteRecord
+from ophion.primitives import rlp
 from ophion.producer.shared_vote_store import MemoryVoteStore
-from ophion.producer.vote_caster import VoteCaster
+from ophion.producer.vote_caster import MAX_SHARED_PROOF_BLOCK_BYTES, VoteCaster
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.clock import ManualClock
 from tests.unit.producer.authority import running
@@ -112,6 +114,7 @@ def test_commits_that_are_stored_without_a_reply_do_not_stop_the_network(tmp_pat
 def test_a_partner_without_the_proof_takes_it_from_a_round_change(tmp_path: Path, engine: str, seconds: int) -> None:
     async def story(machines: list[Machine], cluster: Cluster) -> None:
         first, partner, second, third, absent = machines
+        cluster.keeps_proofs = False
         absent.is_cut = partner.is_cut = True
         for machine in machines:
             machine.withheld = Commit
@@ -129,6 +132,25 @@ def test_a_partner_without_the_proof_takes_it_from_a_round_change(tmp_path: Path
         assert conflicts(machines) == []
 
     shared_key_story(tmp_path, engine, story, keys=(0, 0, 1, 2, 3))
+
+
+@BOTH
+@pytest.mark.parametrize("is_same_node", [False, True])
+def test_a_proof_that_no_running_node_has_comes_from_the_store(tmp_path: Path, engine: str, is_same_node: bool) -> None:
+    async def story(machines: list[Machine], cluster: Cluster) -> None:
+        first, partner = machines
+        cluster.loses_replies_to_commits = True
+        async with running(first.driver):
+            await asyncio.sleep(5)
+        assert cluster.records[first.address].prepared_round == 0
+        cluster.loses_replies_to_commits = False
+        first.restart()
+        async with running((first if is_same_node else partner).driver):
+            await asyncio.sleep(30)
+        assert max(machine.height for machine in machines) > 3
+        assert conflicts(machines) == []
+
+    shared_key_story(tmp_path, engine, story, keys=(0, 0))
 
 
 @BOTH
@@ -209,17 +231,27 @@ class NamedVoteStore(MemoryVoteStore):
     identity: str | None = "test:/named"
 
 
+class ProofStore(NamedVoteStore):
+    """A store that keeps proofs as well."""
+
+    keeps_proofs = True
+
+    async def promise(self, wanted: VoteRecord, *, proof: bytes | None = None) -> VoteRecord | None:
+        is_new = wanted != self._stored
+        refusal = await super().promise(wanted)
+        if refusal is None and is_new and proof is not None:
+            self.kept_proof = proof
+        return refusal
+
+
 def _order(votes: DurableVotes) -> CastVote:
     message = cast(BftMessage, Proposal.__new__(Proposal))
     return CastVote(votes.height, votes.round, lambda: message, lambda _: votes, lambda _: None)
 
 
-def _prepared(round_number: int) -> PreparedRound:
-    return PreparedRound(round_number, cast(ProposedBlock, _Block()), (), None)
-
-
-class _Block:
-    digest = b"\x01" * 32
+def _prepared(round_number: int, block_bytes: int = 600) -> PreparedRound:
+    block = ProposedBlock(6, round_number, bytes(20), b"\x02" * 32, bytes(32), rlp.encode_bytes(bytes(block_bytes)))
+    return PreparedRound(round_number, block, (), None)
 
 
 async def _cast(
@@ -262,6 +294,57 @@ def test_with_a_shared_store_the_database_gets_the_first_vote_and_new_proofs() -
         await task
         assert len(results) == 4
         assert database.begun == [first, commit], "the round change has the same proof"
+
+    asyncio.run(story())
+
+
+def test_a_proof_with_a_small_block_is_stored_with_its_vote_and_not_in_the_database() -> None:
+    async def story() -> None:
+        database, results = SlowDatabase(), list[VoteStored | VoteRefused]()
+        first, commit = DurableVotes(6, 0, b"\x02" * 32), DurableVotes(6, 0, b"\x02" * 32, _prepared(0))
+        request = DurableVotes(6, 1, None, commit.prepared)
+        shared = ProofStore()
+        task = await _cast(shared, database, results, first, commit, request)
+        database.end_one()
+        await task
+        assert len(results) == 3
+        assert database.begun == [first]
+        assert shared.kept_proof == commit.encode()
+
+    asyncio.run(story())
+
+
+def test_a_proof_with_a_large_block_is_in_the_database_before_its_vote_is_stored() -> None:
+    async def story() -> None:
+        database, results, shared = SlowDatabase(), list[VoteStored | VoteRefused](), ProofStore()
+        first = DurableVotes(6, 0, b"\x02" * 32)
+        commit = DurableVotes(6, 0, b"\x02" * 32, _prepared(0, MAX_SHARED_PROOF_BLOCK_BYTES))
+        task = await _cast(shared, database, results, first, commit)
+        database.end_one()
+        await _settle()
+        assert database.begun == [first, commit]
+        assert await shared.promise(VoteRecord(6, 1)) is None, "the store has not got the commit"
+        database.end_one()
+        await task
+        assert shared.kept_proof is None
+
+    asyncio.run(story())
+
+
+def test_a_proof_of_a_vote_that_a_partner_has_stored_is_written_before_the_message_is_sent() -> None:
+    async def story() -> None:
+        database, results, shared = SlowDatabase(), list[VoteStored | VoteRefused](), ProofStore()
+        first, commit = DurableVotes(6, 0, b"\x02" * 32), DurableVotes(6, 0, b"\x02" * 32, _prepared(0))
+        assert await shared.promise(VoteRecord.of(first)) is None
+        assert await shared.promise(VoteRecord.of(commit)) is None
+        task = await _cast(shared, database, results, first, commit)
+        database.end_one()
+        await _settle()
+        assert database.begun == [first, commit]
+        assert len(results) == 1
+        database.end_one()
+        await task
+        assert len(results) == 2
 
     asyncio.run(story())
 

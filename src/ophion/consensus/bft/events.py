@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ophion.consensus.bft.durable_votes import DurableVotes
-from ophion.consensus.bft.messages import BftMessage, Proposal, ProposedBlock
+from ophion.consensus.bft.messages import BftMessage, PreparedRound, Proposal, ProposedBlock
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Address, Hash32, Signature
@@ -116,6 +116,8 @@ class VoteRefused(Struct, frozen=True):
 
     order: CastVote
     stored: VoteRecord
+    proof: PreparedRound | None = None
+    """The latest proof of preparation in the shared vote store, if this node lacks the proof that `stored` names."""
 
 
 class Connected(Struct, frozen=True):

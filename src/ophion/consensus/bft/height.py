@@ -33,11 +33,12 @@ from ophion.consensus.bft.events import (
     ProposalBuilt,
     ProposalChecked,
     RoundTimer,
+    VoteRefused,
     VoteStored,
 )
 from ophion.consensus.bft.height_timers import HeightTimers
 from ophion.consensus.bft.messages import BftMessage, Commit, Prepare, Proposal, RoundChange, Unjustified
-from ophion.consensus.bft.missing_proof import MissingProof, proof_of, round_of
+from ophion.consensus.bft.missing_proof import MissingProof, proof_of, round_of, unsigned_round_change
 from ophion.consensus.bft.own_messages import OwnMessages
 from ophion.consensus.bft.pending_proposals import PendingProposal, PendingProposals, ProposalAction
 from ophion.consensus.bft.prepare_commit import RoundVoting
@@ -48,7 +49,6 @@ from ophion.consensus.bft.round_change import Certificate, RoundChanges
 from ophion.consensus.bft.round_synchronisation import RoundSynchronisation
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.validator_set import ValidatorSet
-from ophion.consensus.bft.vote_record import VoteRecord
 from ophion.primitives.types import Address, Hash32
 
 _NOTES_KEPT: Final = 8
@@ -225,14 +225,19 @@ class Height:
         """Send and count an own message whose votes are stored. If its round has ended, do not send the message."""
         self._own.on_stored(event, self.current)
 
-    def on_refused(self, stored: VoteRecord, now: float) -> None:
+    def on_refused(self, event: VoteRefused, now: float) -> None:
         """Drop an own message, because another node with the same key has voted differently. Move to the round of that
         vote.
 
         The other node may have stopped before it sent its round change, so this node repeats the round change.
         """
+        stored = event.stored
         self.notes.append(f"a vote was not sent: another node with this key has stored {stored}")
         self._missing_proof.need(stored)
+        if event.proof is not None:
+            change = unsigned_round_change(event.proof, self.validator_set.height, self._me)
+            if self._is_justified(change):
+                self._missing_proof.add(event.proof)
         if stored.round > self.current:
             has_proof = round_of(self.durable_votes.prepared) >= stored.prepared_round
             if stored.vote is None and has_proof:

@@ -1,7 +1,8 @@
 """`MissingProof`: finds a proof of preparation that the vote record of this key names and this node lacks.
 
 Another node of the key voted commit in a round and may have stopped since. Each later round change of the key must
-carry the proof of that round or of a later one (`VoteRecord`). The round changes of other validators carry such proofs.
+carry the proof of that round or of a later one (`VoteRecord`). The shared vote store holds the proof if its block is
+small, and the round changes of other validators carry such proofs.
 
 Why this node may use the proof of another validator: the proof consists of signed prepares of a quorum, and no rule
 depends on who collected them. `ProtocolRules.check_round_change` has checked them. A proof of the same round is for the
@@ -11,12 +12,13 @@ quorum committed that block (`Height`, steps 2 and 3). If no quorum committed it
 
 from __future__ import annotations
 
-from ophion.consensus.bft.messages import PreparedRound, RoundChange
+from ophion.consensus.bft.messages import PreparedClaim, PreparedRound, RoundChange, SignedRoundChange
 from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord
+from ophion.primitives.types import Address
 
 
 class MissingProof:
-    """The latest proof that other nodes have sent at one height, and the proof that the vote record names."""
+    """The latest proof that arrived at one height, and the proof that the vote record names."""
 
     def __init__(self) -> None:
         self._latest: PreparedRound | None = None
@@ -56,3 +58,9 @@ def proof_of(message: RoundChange) -> PreparedRound | None:
     if claim is None or block is None:
         return None
     return PreparedRound(claim.round, block, message.prepares or claim.prepares, claim.proposal)
+
+
+def unsigned_round_change(proof: PreparedRound, height: int, author: Address) -> RoundChange:
+    """Return a round change with this proof, which the rules of both protocols can check."""
+    claim = PreparedClaim(proof.round, proof.digest, proof.proposal, proof.prepares)
+    return RoundChange(SignedRoundChange(height, proof.round + 1, claim, author), proof.block, proof.prepares)

@@ -307,7 +307,7 @@ class BftStateMachine:
             # another node with the same validator key has a later chain head: send no messages until its blocks arrive
             self._stop()
         else:
-            height.on_refused(event.stored, now)
+            height.on_refused(event, now)
 
     def _on_connected(self, peer: Address) -> None:
         self.liveness.connected(peer)

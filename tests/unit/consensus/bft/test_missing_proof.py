@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ophion.consensus.bft.messages import PreparedRound
-from ophion.consensus.bft.missing_proof import MissingProof, proof_of
+from ophion.consensus.bft.messages import PreparedRound, Unjustified
+from ophion.consensus.bft.missing_proof import MissingProof, proof_of, unsigned_round_change
 from ophion.consensus.bft.protocol import ProtocolRules
 from ophion.consensus.bft.vote_record import VoteRecord
 from tests.unit.consensus.bft.puppets import IBFT2, PROTOCOLS, QBFT, Stage
@@ -31,6 +33,16 @@ def test_a_round_change_carries_a_whole_proof(rules: ProtocolRules) -> None:
     assert proof_of(change) == proof
     assert stage.hands[3].round_change(1, 2, proof_of(change)).signed.claim == change.signed.claim
     assert proof_of(stage.hands[1].round_change(1, 2, None)) is None
+
+
+@BOTH
+def test_a_proof_from_the_store_is_checked_like_that_of_a_round_change(rules: ProtocolRules) -> None:
+    stage = Stage(rules, me=3)
+    proof = stage.prepared(stage.block(0), (1, 2) if rules is IBFT2 else (0, 1, 2))
+    rules.check_round_change(unsigned_round_change(proof, 1, stage.addresses[3]), stage.validator_set)
+    for wrong in (replace(proof, prepares=proof.prepares[1:]), replace(proof, block=stage.block(1, 0, 1))):
+        with pytest.raises(Unjustified):
+            rules.check_round_change(unsigned_round_change(wrong, 1, stage.addresses[3]), stage.validator_set)
 
 
 def test_a_proof_is_used_only_if_the_record_names_one_that_this_node_lacks() -> None:
