@@ -94,6 +94,8 @@ class DevNode:
         """Addresses that ecrecover returns, by signature (`anvil_impersonateSignature`)."""
         self.mines_failing = identity.preset == "anvil"
         """Whether `eth_sendTransaction` without gas mines a transaction that fails, as Anvil does."""
+        self.serves_hardhat = False
+        """Whether a client has asked for `hardhat_metadata`, as hardhat-ethers does."""
         self.logs_requests = True
         self.observer: ExecutionObserver | None = None
         self.fork: Fork | None = None

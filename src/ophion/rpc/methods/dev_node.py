@@ -73,6 +73,7 @@ def hardhat_metadata(ctx: RpcContext) -> Json:
     """
     if dev_of(ctx).identity.preset is None:
         raise RpcError(_METHOD_NOT_FOUND_CODE, "Method not found")
+    dev_of(ctx).serves_hardhat = True
     return metadata(ctx)
 
 

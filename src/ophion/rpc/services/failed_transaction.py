@@ -2,7 +2,8 @@
 
 hardhat-ethers asks for `hardhat_metadata`. If the node answers, hardhat-ethers sends a fixed gas limit without an
 estimate, and expects an error for a transaction that fails. With the preset `anvil`, only transactions with that gas
-limit are reported.
+limit are reported. Hardhat before 2.27 takes the gas limit of Anvil's blocks, which other clients set as well. That
+limit therefore counts only after a request for `hardhat_metadata`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.tracing import transaction_trace
 
 HARDHAT_GAS: Final = 2**24
-"""Gas limit that hardhat-ethers sets."""
+"""Gas limit that hardhat-ethers sets with Hardhat 2.27 and later."""
+OLDER_HARDHAT_GAS: Final = 30_000_000
+"""Gas limit that hardhat-ethers sets with Hardhat 2.26 and earlier."""
 _CODE: Final = -32603
 _TOP_CALL: Final = TraceKind.calls(only_top_call=True)
 
 
 def is_reported(ctx: RpcContext, gas: int) -> bool:
     """Return whether the sender of a transaction with this gas limit expects an error for a failed transaction."""
-    preset = None if ctx.dev is None else ctx.dev.identity.preset
-    return preset == "hardhat" or (preset == "anvil" and gas == HARDHAT_GAS)
+    if ctx.dev is None or ctx.dev.identity.preset != "anvil":
+        return ctx.dev is not None and ctx.dev.identity.preset == "hardhat"
+    return gas == HARDHAT_GAS or (gas == OLDER_HARDHAT_GAS and ctx.dev.serves_hardhat)
 
 
 async def raise_if_failed(ctx: RpcContext, hash: Hash32) -> None:

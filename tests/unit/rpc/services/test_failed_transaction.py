@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ophion.rpc.services.failed_transaction import HARDHAT_GAS
+from ophion.rpc.services.failed_transaction import HARDHAT_GAS, OLDER_HARDHAT_GAS
 from ophion.testing.node_process import NodeProcess
 from tests.clients.dev_scripts import FIRST, Node
 
@@ -62,3 +63,12 @@ def test_other_clients_read_the_receipt(node: tuple[str, NodeProcess]) -> None:
 
 def test_a_successful_transaction_returns_its_hash(node: tuple[str, NodeProcess]) -> None:
     assert len(answer(node[1], HARDHAT_GAS, "0x00")["result"]) == 66
+
+
+def test_the_gas_limit_of_older_hardhat_counts_after_its_metadata(tmp_path: Path) -> None:
+    with NodeProcess(tmp_path / "data", *QUIET, "--preset=anvil", command=("dev",)) as process:
+        hash = answer(process, OLDER_HARDHAT_GAS, CODE)["result"]
+        assert process.rpc("eth_getTransactionReceipt", hash)["status"] == "0x0"
+        process.rpc("hardhat_metadata")
+        assert answer(process, OLDER_HARDHAT_GAS, CODE)["error"]["data"]["data"] == "0x" + NO.hex()
+        assert "result" in answer(process, OLDER_HARDHAT_GAS - 1, CODE)
