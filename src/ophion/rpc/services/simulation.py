@@ -150,8 +150,8 @@ def _decode_withdrawal(raw: object) -> Withdrawal:
 # --- the chain of blocks -------------------------------------------------------------------------
 
 
-def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]:
-    """Return the blocks with number and time set, and with empty blocks in the gaps."""
+def in_order(blocks: Iterable[BlockRequest], base: Header, *, fills_gaps: bool = True) -> list[BlockRequest]:
+    """Return the blocks with number and time set. Empty blocks fill the gaps, unless `fills_gaps` is false."""
     empty = BlockRequest(EnvOverrides(), None, (), (), (), (), ())
     ordered: list[BlockRequest] = []
     number, timestamp = base.number, base.timestamp
@@ -160,9 +160,11 @@ def in_order(blocks: Iterable[BlockRequest], base: Header) -> list[BlockRequest]
         next_number = number + 1 if next_number is None else next_number
         if next_number <= number:
             raise RpcError(-38020, f"block numbers must be in order: {next_number} <= {number}")
-        if next_number - base.number > MAX_BLOCKS:
+        if next_number > _MAX_UINT64:
+            raise RpcError(-38020, f"block numbers must be at most {_MAX_UINT64}")
+        if fills_gaps and next_number - base.number > MAX_BLOCKS:
             raise RpcError(LIMIT_EXCEEDED_CODE, "too many blocks")
-        while number + 1 < next_number:
+        while fills_gaps and number + 1 < next_number:
             number, timestamp = number + 1, timestamp + _SECONDS_PER_BLOCK
             ordered.append(replace(empty, overrides=EnvOverrides(number=number, timestamp=timestamp)))
         next_timestamp = block.overrides.timestamp
@@ -192,11 +194,16 @@ class Simulator:
         self._end = time.monotonic() + ctx.limits.timeout_s
 
     def run(self) -> bytes:
-        """Return the array of block objects as JSON text."""
-        return orjson.dumps([self._block(block) for block in in_order(self._simulation.blocks, self._parent)])
+        """Return the array of block objects as JSON text. With the preset of Anvil there are no blocks in gaps."""
+        dev = self._ctx.dev
+        is_anvil = dev is not None and dev.identity.preset == "anvil"
+        blocks = in_order(self._simulation.blocks, self._parent, fills_gaps=not is_anvil)
+        return orjson.dumps([self._block(block) for block in blocks])
 
     def _block(self, block: BlockRequest) -> dict[str, Any]:
         draft = self._draft(block)
+        missing = min(draft.number - self._parent.number - 1, MAX_BLOCKS)
+        self._hashes = (_ZERO_HASH * missing + self._hashes)[:MAX_BYTES]
         fork = self._spec.fork_of(draft)
         env = block_env(
             self._spec,

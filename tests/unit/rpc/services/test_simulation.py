@@ -31,10 +31,16 @@ def test_numbers_and_times_go_on_by_themselves(base: Header) -> None:
     ]
 
 
+def test_gaps_can_stay(base: Header) -> None:
+    ordered = in_order([request(), request(69420), request()], base, fills_gaps=False)
+    assert [one.overrides.number for one in ordered] == [11, 69420, 69421]
+
+
 @pytest.mark.parametrize(
     ("requests", "code"),
     [
         ([request(10)], -38020),
+        ([request(2**64)], -38020),
         ([request(12), request(12)], -38020),
         ([request(timestamp=1000)], -38021),
         ([request(timestamp=2000), request(timestamp=1500)], -38021),
