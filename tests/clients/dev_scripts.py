@@ -229,6 +229,19 @@ def time_travel(node: Node) -> Any:
 
 
 @script
+def turning_the_clock_back(node: Node) -> Any:
+    """Tests set the clock back to the present after they have moved it. Block times then differ: Anvil's go back."""
+    start = node.time()
+    seen: list[Any] = [node.ask("anvil_setTime", start + 100_000) > 99_000]
+    node.ask("evm_mine")
+    seen += [node.ask("evm_setTime", start), node.ask("evm_mine"), node.number(), node.ask("anvil_setTime", 0)]
+    seen.append(node.mined(node.send(FIRST, OTHER))["status"])
+    seen.append(node.ask("evm_setTime", start + 200_000) // 1000 >= 100)
+    node.ask("evm_mine")
+    return [*seen, 0 <= node.time() - start - 200_000 < 60]
+
+
+@script
 def state_edits(node: Node) -> Any:
     seen: list[Any] = [node.ask("anvil_setBalance", OTHER, hex(12345)), node.balance(OTHER)]
     seen += [node.ask("hardhat_setBalance", OTHER, "0x10"), node.balance(OTHER)]

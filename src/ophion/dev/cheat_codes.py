@@ -19,7 +19,7 @@ from ophion.chain.importer import Importer
 from ophion.chain.queries import ChainQueries
 from ophion.consensus.engine import BlockPreferences
 from ophion.dev.block_json import impersonated_signature
-from ophion.dev.clock import ClockState, DevClock, TimestampTooLow
+from ophion.dev.clock import ClockState, DevClock
 from ophion.dev.engine import DevEngine, NextHeader
 from ophion.dev.execution_observer import ExecutionObserver
 from ophion.dev.head_control import HeadControl
@@ -288,11 +288,6 @@ class DevNode:
         """Set the timestamp of the next block."""
         self.clock.set_next(timestamp, allow_equal)
         self.announce()
-
-    def check_time(self, timestamp: int) -> None:
-        """Raise `TimestampTooLow` if a time is before the timestamp of the head."""
-        if timestamp < self.clock.last:
-            raise TimestampTooLow(timestamp, self.clock.last)
 
     # --- impersonation --------------------------------------------------------------------------
 

@@ -47,12 +47,11 @@ def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
 def set_time(ctx: RpcContext, timestamp: NumberParam) -> Integer:
     """Sets the time of the chain's clock; returns the seconds by which the clock has moved forward.
 
-    A number too large for seconds is read as milliseconds.
+    A number too large for seconds is read as milliseconds. The clock may go back. Blocks then keep the timestamp of
+    the head until the clock is past it.
     """
     dev = dev_of(ctx)
-    seconds = check_time(timestamp // 1000 if timestamp > 100_000_000_000 else timestamp)
-    dev.check_time(seconds)
-    moved = dev.clock.set_time(seconds)
+    moved = dev.clock.set_time(check_time(timestamp // 1000 if timestamp > 100_000_000_000 else timestamp))
     dev.announce()
     return moved
 
