@@ -361,7 +361,12 @@ def dump_and_load(node: Node) -> Any:
 def large_gas(node: Node) -> Any:
     limit = node.block()["gasLimit"]
     seen = [node.mined(node.send(FIRST, OTHER, 1, gas=limit))["status"]]
-    return [*seen, node.mined(node.send(FIRST, OTHER, 1, gas=hex(30_000_000)))["status"]]
+    seen.append(node.mined(node.send(FIRST, OTHER, 1, gas=hex(30_000_000)))["status"])
+    # a loop that counts down from its argument, with 26 gas for each turn
+    node.ask("anvil_setCode", OTHER, "0x6000355b60019003806003570000")
+    call = {"from": FIRST, "to": OTHER, "data": _word(900_000)}
+    seen.append(23_000_000 < int(node.ask("eth_estimateGas", call), 16) < 24_000_000)
+    return [*seen, node.mined(node.ask("eth_sendTransaction", call))["gasUsed"]]
 
 
 @script

@@ -91,6 +91,11 @@ class Chain:
             return chain
 
     @property
+    def caps_transaction_gas(self) -> bool:
+        """Whether the cap of EIP-7825 limits a transaction's gas from Osaka on."""
+        return self.has_gas_cap or not self.is_relaxed
+
+    @property
     def head(self) -> HashedHeader:
         """The head of the chain, as of the last published event."""
         return self._tip.header

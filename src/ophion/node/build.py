@@ -193,7 +193,7 @@ def pool_head(queries: ChainQueries) -> PoolHead:
         init_code_limit=limit if fork.has(Milestone.SHANGHAI) else None,
         state=queries.head_state,
         blob_limit=0 if fork.blobs is None else _blob_limit(fork, fork.blobs.max),
-        has_gas_cap=not queries.chain.is_relaxed or queries.chain.has_gas_cap,
+        has_gas_cap=queries.chain.caps_transaction_gas,
         has_still_base_fee=spec.is_dev,
     )
 

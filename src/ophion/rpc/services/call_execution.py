@@ -153,7 +153,8 @@ async def run_estimate(
     """Return the gas with which a call succeeds; for a call that reverts or halts, `gas_of_failing` if it is set.
 
     The upper bound is the lowest of: the given gas, the gas limit of the block, `--rpc-gas-cap`, and from Osaka on the
-    cap of EIP-7825. A given gas below the minimum of any transaction is ignored, as in Pantheon 1.2.
+    cap of EIP-7825, which development nodes lift. A given gas below the minimum of any transaction is ignored, as in
+    Pantheon 1.2.
     """
     requested = checked(ctx, requested)
     cap, bound = _max_gas(ctx, env, gas_limit, requested)
@@ -196,7 +197,8 @@ def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, requested: Call) ->
     bounds = [(gas_limit, "the gas limit of the block")]
     if ctx.limits.gas_cap:
         bounds.append((ctx.limits.gas_cap, "what this node lets a call use (--rpc-gas-cap)"))
-    if ctx.queries.spec.fork_of(ctx.queries.next_block().header).has(Milestone.OSAKA):
+    queries = ctx.queries
+    if queries.chain.caps_transaction_gas and queries.spec.fork_of(queries.next_block().header).has(Milestone.OSAKA):
         bounds.append((TRANSACTION_GAS_CAP, "the maximum of a transaction (EIP-7825)"))
     if requested.gas is not None and requested.gas >= _MIN_GAS:
         bounds.append((requested.gas, "the given gas limit"))

@@ -123,6 +123,16 @@ def test_an_estimate_ends_where_a_transaction_ends(dev: Interface) -> None:
     assert dev.error("eth_estimateGas", {"to": CONTRACT, "gas": hex(needed // 2)}, "latest", at(WRITING))[0] == -32000
 
 
+def test_an_estimate_of_a_development_chain_ends_at_the_gas_limit(dev: Interface) -> None:
+    chain = dev.context.queries.chain
+    chain.is_relaxed = True
+    code, message = dev.error("eth_estimateGas", {"to": CONTRACT}, "latest", at(LOOP))
+    assert code == -32000
+    assert "16777216" not in message
+    chain.has_gas_cap = True
+    assert "16777216 gas do not suffice" in dev.error("eth_estimateGas", {"to": CONTRACT}, "latest", at(LOOP))[1]
+
+
 def test_a_call_returns_what_the_contract_returns(dev: Interface) -> None:
     caller = dev.ask("eth_call", {"to": CONTRACT, "from": RICH}, "latest", at(CALLER))
     assert caller == "0x" + "00" * 12 + RICH[2:]
