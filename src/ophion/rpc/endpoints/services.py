@@ -208,8 +208,8 @@ def method_table(
         from ophion.rpc.services.fork_requests import forkable
 
         table = forkable(table, context)
-        if context.dev.identity.preset == "anvil":
-            # lazy import: other nodes do not refuse what Anvil refuses
+        if context.dev.identity.preset is not None:
+            # lazy import: nodes without a preset do not refuse what Anvil refuses
             from ophion.rpc.services.anvil_refusals import refusing
 
             table = refusing(table, context)

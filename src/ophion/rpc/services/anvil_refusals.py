@@ -1,7 +1,8 @@
 """Requests that Anvil refuses and this node otherwise takes: short addresses, and states of blocks that do not exist.
 
-The interface of Pantheon 1.2 pads short addresses and answers null for an unknown block. Tools of Anvil expect its
-errors, so a node with this preset checks the addresses of a request before it is decoded, and the result after it.
+The interface of Pantheon 1.2 pads short addresses and answers null for an unknown block. Anvil, Hardhat's node and geth
+refuse both. A node with a preset checks the addresses of a request before it is decoded, and the result after it. The
+texts are those of Anvil; for unknown blocks, the preset `hardhat` has the error of Hardhat's node.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ophion.rpc.services.context import RpcContext
 
 _INVALID: Final = -32602
 _NOT_FOUND: Final = -32001
+_HARDHAT_INVALID: Final = -32000
 _DIGITS: Final = 40
 
 _STATES: Final = {
@@ -57,11 +59,11 @@ _EDITS: Final = frozenset(
         "setStorageAt",
         "stopImpersonatingAccount",
     )
-)
+) | {"evm_setAccountNonce", "tenderly_addBalance", "tenderly_setBalance"}
 
 
 def refusing(table: MethodTable, ctx: RpcContext) -> MethodTable:
-    """Return a table whose methods refuse what Anvil refuses."""
+    """Return a table whose methods refuse what the node of the preset refuses."""
     return table.map(lambda name, bound: _wrapped(name, bound, ctx))
 
 
@@ -117,6 +119,9 @@ def _unknown_block(ctx: RpcContext, block: Any) -> RpcError:
         except ValueError:
             block = None
     head = ctx.queries.head_number
+    if ctx.dev is not None and ctx.dev.identity.preset == "hardhat":
+        named = "hash" if block is None else f"tag {block}"
+        return RpcError(_HARDHAT_INVALID, f"Received invalid block {named}. Latest block number is {head}")
     if type(block) is int and head < block < 1 << 64:
         return RpcError(_INVALID, f"BlockOutOfRangeError: block height is {head} but requested was {block}")
     return RpcError(_NOT_FOUND, "Resource not found")
@@ -146,6 +151,9 @@ def _call_addresses(params: Sequence[Any]) -> Iterator[Any]:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             yield entry.get("address")
+    overrides = params[2] if len(params) > 2 else None
+    if isinstance(overrides, dict) and all(isinstance(one, dict) for one in overrides.values()):
+        yield from overrides
 
 
 def _filter_addresses(params: Sequence[Any]) -> Iterator[Any]:

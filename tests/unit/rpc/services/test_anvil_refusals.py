@@ -14,10 +14,14 @@ from ophion.rpc.services.anvil_refusals import refusing
 from ophion.rpc.services.context import RpcContext
 
 ADDRESS = "0x" + "11" * 20
-CONTEXT = cast(RpcContext, SimpleNamespace(queries=SimpleNamespace(head_number=6)))
 
 
-def asked(name: str, params: list[Any], result: Any = "0x0") -> Any:
+def context(preset: str) -> RpcContext:
+    dev = SimpleNamespace(identity=SimpleNamespace(preset=preset))
+    return cast(RpcContext, SimpleNamespace(queries=SimpleNamespace(head_number=6), dev=dev))
+
+
+def asked(name: str, params: list[Any], result: Any = "0x0", preset: str = "anvil") -> Any:
     """Ask a method that returns `result`, in both ways in which a dispatcher calls methods."""
     bound = BoundMethod(
         invoke=lambda values, caller: result,
@@ -27,7 +31,7 @@ def asked(name: str, params: list[Any], result: Any = "0x0") -> Any:
         decode=list,
         call=lambda values, caller: result,
     )
-    table = refusing(MethodTable.of({name: bound}), CONTEXT)
+    table = refusing(MethodTable.of({name: bound}), context(preset))
     whole = table[name].invoke(params, None)
     assert table[name].decode is not None
     table[name].call(table[name].decode(params), None)
@@ -41,6 +45,9 @@ def asked(name: str, params: list[Any], result: Any = "0x0") -> Any:
         ("eth_getBalance", ["@", "latest"]),
         ("anvil_setBalance", ["@", "0x1"]),
         ("hardhat_impersonateAccount", ["@"]),
+        ("evm_setAccountNonce", ["@", "0x1"]),
+        ("tenderly_setBalance", ["@", "0x1"]),
+        ("eth_call", [{"to": ADDRESS}, "latest", {"@": {"balance": "0x1"}}]),
         ("eth_sendTransaction", [{"from": ADDRESS, "to": "@"}]),
         ("eth_call", [{"from": "@", "to": ADDRESS}, "latest"]),
         ("eth_estimateGas", [{"to": ADDRESS, "accessList": [{"address": "@", "storageKeys": []}]}]),
@@ -51,7 +58,7 @@ def asked(name: str, params: list[Any], result: Any = "0x0") -> Any:
 def test_an_address_of_another_length_is_refused(name: str, params: list[Any], address: str) -> None:
     def filled(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: filled(member) for key, member in value.items()}
+            return {filled(key): filled(member) for key, member in value.items()}
         if isinstance(value, list):
             return [filled(member) for member in value]
         return address if value == "@" else value
@@ -59,6 +66,13 @@ def test_an_address_of_another_length_is_refused(name: str, params: list[Any], a
     with pytest.raises(RpcError, match="invalid string length") as caught:
         asked(name, filled(params))
     assert caught.value.code == -32602
+
+
+def test_an_unknown_block_is_the_error_of_the_preset() -> None:
+    for block, text in (("0x7", "block tag 7"), ({"blockHash": "0x" + "22" * 32}, "block hash")):
+        with pytest.raises(RpcError, match=f"Received invalid {text}. Latest block number is 6") as caught:
+            asked("eth_getBalance", [ADDRESS, block], result=None, preset="hardhat")
+        assert caught.value.code == -32000
 
 
 def test_an_account_that_does_not_exist_is_null() -> None:
@@ -103,7 +117,7 @@ def test_the_state_of_another_unknown_block_is_an_error(block: Any) -> None:
 
     async def asked_later(name: str, params: list[Any]) -> None:
         bound = BoundMethod(lambda values, caller: later(), lambda value: b"", True, name)
-        await refusing(MethodTable.of({name: bound}), CONTEXT)[name].invoke(params, None)
+        await refusing(MethodTable.of({name: bound}), context("anvil"))[name].invoke(params, None)
 
     with pytest.raises(RpcError, match="Resource not found") as caught:
         asyncio.run(scenario())
