@@ -442,6 +442,10 @@ def unusual_calls(node: Node) -> Any:
         node.code("eth_call", 5),
         node.code("eth_call"),
     ]
+    for overrides in ({}, {"number": "0x5"}, {"baseFee": "0x9"}):
+        seen.append(node.outcome("eth_call", {"data": "0x485f5260205ff3"}, "0x0", {}, overrides))
+    for more in ([], ["latest"], ["pending"], ["0x0"]):
+        seen.append(node.outcome("eth_call", {"data": "0x485f5260205ff3"}, *more))
     for price in ("gasPrice", "maxFeePerGas"):
         seen.append(node.outcome("eth_call", {"from": FIRST, "data": "0x3a5f5260205ff3", price: "0x1"}, "latest"))
         seen.append(node.outcome("eth_call", {"from": FIRST, "data": "0x485f5260205ff3", price: "0x1"}, "latest"))

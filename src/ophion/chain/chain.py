@@ -49,6 +49,8 @@ class Chain:
         """Whether this is a development chain, where senders may have code and no cap limits a transaction's gas."""
         self.has_gas_cap = False
         """Whether a development chain enforces the gas limit of transactions of EIP-7825 all the same."""
+        self.has_base_fee_in_free_calls = False
+        """Whether calls without a gas price see the base fee of the block, as in Anvil, or 0, as in geth."""
         self.events: Topic[ChainEvent] = Topic()
         self.first_state = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")
         """Number of the checkpoint block from which this chain started, or 0. Blocks before the checkpoint have no

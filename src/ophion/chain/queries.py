@@ -74,10 +74,10 @@ class BlockView:
 
     @property
     def free_env(self) -> BlockEnv:
-        """Environment with base fee 0, for calls without a gas price."""
+        """Environment for calls without a gas price. The base fee is 0, unless the chain keeps it."""
         if self._free_env is None:
-            has_base_fee = self.header.base_fee_per_gas is not None
-            self._free_env = self.env_with(EnvOverrides(base_fee=0)) if has_base_fee else self.env
+            is_zeroed = self.header.base_fee_per_gas is not None and not self._chain.has_base_fee_in_free_calls
+            self._free_env = self.env_with(EnvOverrides(base_fee=0)) if is_zeroed else self.env
         return self._free_env
 
     def env_with(self, overrides: EnvOverrides) -> BlockEnv:

@@ -67,6 +67,7 @@ class DevBuild:
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
         chain.has_gas_cap = self._config.dev.has_gas_cap
+        chain.has_base_fee_in_free_calls = self._config.dev.preset is DevPreset.ANVIL
         if self._config.dev.fork is not None:
             from ophion.dev.fork.start import start_fork
             from ophion.node.dev_fork import opened_fork

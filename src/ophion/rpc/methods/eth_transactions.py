@@ -80,7 +80,7 @@ def eth_call(
     """Executes a call on the state after a block and returns its output, without changing the state.
 
     Without `to`, creates a contract and returns its code. A revert is error 3 with the revert data. Overrides replace
-    parts of accounts and of the block for this call. Without a gas price, the base fee is 0. Null if the block does not
+    parts of accounts and of the block for this call. Without a gas price, the base fee is 0 (with `--preset=anvil`, that of the block). Null if the block does not
     exist.
     """
     queries = ctx.queries
@@ -120,7 +120,8 @@ def _call_at(
     is_free = call.gas_price is None and call.max_fee_per_gas is None and call.max_priority_fee_per_gas is None
     env, gas_limit = view.free_env if is_free else view.env, view.header.gas_limit
     if block_overrides is not None:
-        if is_free and block_overrides.base_fee is None and view.header.base_fee_per_gas is not None:
+        is_zeroed = is_free and not ctx.queries.chain.has_base_fee_in_free_calls
+        if is_zeroed and block_overrides.base_fee is None and view.header.base_fee_per_gas is not None:
             block_overrides = replace(block_overrides, base_fee=0)
         env = view.env_with(block_overrides)
         gas_limit = block_overrides.gas_limit or gas_limit

@@ -91,6 +91,13 @@ def test_a_call_without_a_price_sees_no_base_fee(dev: Interface, block: Any) -> 
     assert seen(gasPrice="0x8") == seen(maxFeePerGas="0x8") == 7
 
 
+def test_a_free_call_sees_the_base_fee_with_the_preset_of_anvil(dev: Interface) -> None:
+    dev.context.queries.chain.has_base_fee_in_free_calls = True
+    for block in ("latest", "0x0"):
+        assert int(dev.ask("eth_call", {"to": CONTRACT}, block, at(BASE_FEE)), 16) == 7
+        assert int(dev.ask("eth_call", {"to": CONTRACT}, block, at(BASE_FEE), {"number": "0x5"}), 16) == 7
+
+
 def test_a_call_for_another_chain_is_refused(dev: Interface) -> None:
     assert dev.ask("eth_call", {"to": CONTRACT, "chainId": "0x7e2"}, "latest") == "0x"
     assert dev.ask("eth_call", {"to": CONTRACT, "chainId": None}, "latest") == "0x"
