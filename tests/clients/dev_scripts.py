@@ -466,6 +466,18 @@ def unusual_calls(node: Node) -> Any:
 
 
 @script
+def steps_of_a_transaction(node: Node) -> Any:
+    """The instructions of a vmTrace, with their names, as cryo reads them."""
+    node.ask("anvil_setCode", OTHER, "0x60015f5500")
+    node.ask("anvil_setCode", WHALE, "0x5f5f5f5f5f60aa5af100")
+    receipt = node.mined(node.ask("eth_sendTransaction", {"from": FIRST, "to": WHALE, "gas": "0x30000"}))
+    (replay,) = node.ask("trace_replayBlockTransactions", receipt["blockNumber"], ["vmTrace"])
+    steps = replay["vmTrace"]["ops"]
+    called = next(step["sub"] for step in steps if step["sub"] is not None)
+    return [[(step["pc"], step["op"]) for step in ops] for ops in (steps, called["ops"])]
+
+
+@script
 def filters(node: Node) -> Any:
     """Ranges of logs, the life of filters, and a batch of mixed requests."""
     log = "0x5f355f525f3560205fa100"

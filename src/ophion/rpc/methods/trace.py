@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Struct
@@ -250,13 +250,26 @@ def _canonical(ctx: RpcContext, number: int) -> TracedBlock:
 # --- replays -------------------------------------------------------------------------------------
 
 
+async def _replayed(ctx: RpcContext, start: Callable[[], TraceStream]) -> TraceResult | None:
+    """Return the result of a replay. With a preset of the development node, the steps of `vmTrace` have names."""
+    if ctx.dev is None or ctx.dev.identity.preset is None:
+        return await streamed(ctx, start)
+    text = await whole_trace(ctx, start)
+    if text is None or b'"ops":[' not in text:
+        return text
+    # lazy import: nodes without a preset name no steps
+    from ophion.rpc.services.vm_trace_names import with_names
+
+    return await ctx.lanes.read.run(lambda: with_names(text))
+
+
 @method("trace_replayBlockTransactions", needs={"state"})
 async def replay_block_transactions(ctx: RpcContext, block: BlockNumberParam, types: TypesParam) -> TraceResult | None:
     """Replays all transactions of a block with the given trace types."""
     header = header_at(ctx, block)
     if header is not None and header.number == 0:
         return _EMPTY
-    return await streamed(ctx, lambda: trace_block(traced_block(ctx, header), types, False, ctx.limits.timeout_s))
+    return await _replayed(ctx, lambda: trace_block(traced_block(ctx, header), types, False, ctx.limits.timeout_s))
 
 
 @method("trace_replayTransaction", needs={"state"})
@@ -267,7 +280,7 @@ async def replay_transaction(ctx: RpcContext, hash: HashParam, types: TypesParam
         block, index = transaction_at(ctx, hash)
         return trace_transaction(block, index, types, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    return await _replayed(ctx, start)
 
 
 @method("trace_call", needs={"state"})
@@ -281,7 +294,7 @@ async def call(
         request = call.request(gas_for(ctx, call, view.header.gas_limit))
         return trace_call(view.state, view.env, request, (), types, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    return await _replayed(ctx, start)
 
 
 def _view(ctx: RpcContext, block: BlockId) -> BlockView:
@@ -302,7 +315,7 @@ async def call_many(ctx: RpcContext, calls: CallsParam, block: BlockParam) -> Tr
         return trace_calls(view.state, view.env, requests, ctx.limits.timeout_s)
 
     try:
-        return await streamed(ctx, start)
+        return await _replayed(ctx, start)
     except RpcError as error:
         if isinstance(error.__cause__, CallRefused):
             raise INTERNAL_ERROR(error.message) from error
@@ -324,4 +337,4 @@ async def raw_transaction(ctx: RpcContext, transaction: DataParam, types: TypesP
         body = Body.of([decoded.raw], [], None)
         return trace_signed(view.state, view.env, body, types, ctx.limits.timeout_s)
 
-    return await streamed(ctx, start)
+    return await _replayed(ctx, start)
