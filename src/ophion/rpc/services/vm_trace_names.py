@@ -26,9 +26,7 @@ _GROUPS: Final = {
     0xFA: "STATICCALL",
     0xFD: "REVERT INVALID SELFDESTRUCT",
 }
-_NAMES: Final = {
-    first + offset: name for first, names in _GROUPS.items() for offset, name in enumerate(names.split())
-}
+_NAMES: Final = {first + offset: name for first, names in _GROUPS.items() for offset, name in enumerate(names.split())}
 
 
 def with_names(text: bytes) -> bytes:
