@@ -13,7 +13,7 @@ import msgspec
 from ophion.data.arrow import arrow_schema, record_batch
 from ophion.data.dataset_types import Column, Dataset, Source
 from ophion.data.selection import Rows
-from ophion.data.table_reader import BlockRef, Finality, Table, TableRead
+from ophion.data.table_reader import BlockRef, Finality, LastTables, Table, TableRead
 from ophion.errors import CommandError, StorageError
 from ophion.native.exceptions import translated
 from ophion.native.store import RULES_KEY
@@ -147,7 +147,7 @@ class DatabaseReader:
                             blocks, named, selected, self.chain_id, hex, self._stop, MAX_BATCH_BYTES
                         )
                     del blocks[:done]
-                    yield tables
+                    yield LastTables(tables) if end == last and not blocks else tables
                     del tables  # release the memory before the next execution
             return
         ((name, names),) = named
@@ -157,7 +157,8 @@ class DatabaseReader:
                     self._store, name, names, first, last, selected, self.chain_id, hex, MAX_BATCH_BYTES
                 )
             if table.rows:
-                yield [table]
+                yield LastTables([table]) if first > last else [table]
+            del table
 
     def chain(self, dataset: str) -> ExecutableChain:
         """Return the chain with its rules. Executing blocks and recovering seals need these rules."""

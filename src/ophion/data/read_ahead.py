@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
+from ophion.data.table_reader import LastTables
 from ophion.data.task_threads import Task, TaskThreads
 
 T = TypeVar("T")
@@ -39,6 +40,8 @@ class _RangeItems(Generic[T]):
                 with self._changed:
                     self._items.append(item)
                     self._changed.notify_all()
+                if isinstance(item, LastTables):
+                    break  # read the next range, although the consumer has not taken these tables
                 del item
         finally:
             with self._changed:

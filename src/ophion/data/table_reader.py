@@ -27,6 +27,10 @@ class BlockRef(Struct, frozen=True):
     hash: bytes
 
 
+class LastTables(list[TableData]):
+    """The last tables of a range: nothing is left to read after them."""
+
+
 Table = tuple[Dataset, Sequence[Column]]
 """A dataset with the columns to read."""
 TableRead = Callable[[Sequence[Table], int, int, Rows, bool], Iterator[list[TableData]]]

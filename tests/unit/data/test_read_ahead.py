@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ophion.data.read_ahead import MAX_WAITING, read_ahead
+from ophion.data.table_reader import LastTables
 
 RANGES = [(at, at + 1) for at in range(0, 40, 2)]
 
@@ -61,3 +62,16 @@ def test_an_error_reaches_the_reader() -> None:
 def test_two_ranges_are_read_at_once() -> None:
     both = threading.Barrier(2, timeout=60)
     assert len(list(read_ahead(RANGES[:2], lambda first, last: [both.wait()], 2))) == 2
+
+
+def test_a_thread_does_not_wait_for_the_consumer_of_the_last_tables_of_a_range() -> None:
+    """The other thread reads ranges 2 and 3 while the first range is being read."""
+    third = threading.Event()
+
+    def read(first: int, last: int) -> Iterator[LastTables]:
+        if first == RANGES[2][0]:
+            third.set()
+        assert first != RANGES[0][0] or third.wait(timeout=60)
+        yield LastTables()
+
+    assert len(list(read_ahead(RANGES, read, 2))) == len(RANGES)
