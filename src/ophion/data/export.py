@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from typing import IO, Any, Final, TypeVar
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from ophion.data.arrow import arrow_schema
 from ophion.data.dataset_types import Column, Dataset, Source
-from ophion.data.export_target import Target, UnfinishedFile
+from ophion.data.export_target import Target, UnfinishedFile, Written
 from ophion.data.manifest import DatasetEntry, FileEntry, Manifest
-from ophion.data.parquet import ParquetFile, write_parquet
+from ophion.data.parquet import ParquetFile, append_tables
 from ophion.data.read_ahead import read_ahead
 from ophion.data.selection import Format, Rows, columns_of
 from ophion.data.table_reader import TableRead, TableReader
@@ -86,13 +87,29 @@ class _Job(Struct, frozen=True):
     last: int
 
 
-class _WrittenJob(Struct, frozen=True):
-    """The files of a job, written but not published."""
+class _JobFile(Struct):
+    """A file of a job."""
 
-    paths: list[str]
-    files: list[UnfinishedFile]
-    rows: list[int]
+    path: str
+    file: UnfinishedFile
+    rows: int = 0
+    publishing: Task[Written] | None = None
+    """Publishes the file in another thread; None while the file is being written."""
+
+
+class _WrittenJob(Struct, frozen=True):
+    """The files of a job. All are written; other threads publish them."""
+
+    files: list[_JobFile]
     last_hash: str
+
+
+class _Threads(NamedTuple):
+    """The threads of one run, besides those that write jobs."""
+
+    scans: TaskThreads
+    """Read tables and encode the ends of files."""
+    publishers: TaskThreads
 
 
 OnProgress = Callable[[int, int, int], None]
@@ -194,8 +211,8 @@ class Export:
         parts.
         """
         job = _Job((dataset,), parts[0].first, parts[-1].last)
-        with TaskThreads(self._plan.workers, "export-scan") as scans:
-            (whole,) = self._publish(job, self._write(job, scans))
+        with self._threads() as threads:
+            (whole,) = self._published(job, self._write(job, threads))
         entry.files = [file for file in entry.files if file not in parts]
         entry.files.append(whole)
         self._manifest.save(self._target)
@@ -225,7 +242,7 @@ class Export:
         for file in entry.files:
             found = self._target.checksum(file.path)
             block = self._reader.block(file.last)
-            is_intact = found is not None and (found.size, found.sha256) == (file.size, file.sha256)
+            is_intact = found is not None and (found.size, found.crc32) == (file.size, file.crc32)
             if is_intact and block is not None and block.hash.hex() == file.last_hash:
                 kept.append(file)
             else:
@@ -239,25 +256,21 @@ class Export:
         unpublished = threading.Semaphore(_UNPUBLISHED_JOBS * self._plan.workers)
         # each job that executes blocks fills many files; one at a time uses all processors, and half of the memory
         replaying = threading.Lock()
-        with (
-            TaskThreads(self._plan.workers, "export-scan") as scans,
-            TaskThreads(self._plan.workers, "export-publish") as publishers,
-            TaskThreads(self._plan.workers, "export-write") as writers,
-        ):
+        with self._threads() as threads, TaskThreads(self._plan.workers, "export-write") as writers:
 
             def write(job: _Job) -> Task[None]:
                 unpublished.acquire()
                 try:
                     with replaying if self._is_replayed(job.datasets[0]) else nullcontext():
-                        written = self._write(job, scans)
+                        written = self._write(job, threads)
                 except BaseException:
                     unpublished.release()
                     raise
-                return publishers.submit(lambda: publish(job, written))
+                return threads.publishers.submit(lambda: publish(job, written))
 
             def publish(job: _Job, written: _WrittenJob) -> None:
                 try:
-                    self._record(job, self._publish(job, written), result)
+                    self._record(job, self._published(job, written), result)
                 finally:
                     unpublished.release()
 
@@ -278,6 +291,12 @@ class Export:
                 for task in running:
                     task.cancel()
                 raise
+
+    @contextmanager
+    def _threads(self) -> Iterator[_Threads]:
+        workers = self._plan.workers
+        with TaskThreads(workers, "export-scan") as scans, TaskThreads(workers, "export-publish") as publishers:
+            yield _Threads(scans, publishers)
 
     def _record(self, job: _Job, entries: list[FileEntry], result: ExportResult) -> None:
         """Add published files to the manifest, which the next save writes."""
@@ -305,58 +324,74 @@ class Export:
         is_parquet = self._plan.file_format is FileFormat.PARQUET
         return self._reader.table_read(dataset) if is_parquet else None
 
-    def _write(self, job: _Job, scans: TaskThreads) -> _WrittenJob:
-        """Write the files of a job, without publishing them. After an error, no file of the job is left."""
+    def _write(self, job: _Job, threads: _Threads) -> _WrittenJob:
+        """Write the files of a job, and let other threads publish each file when it is written. After an error, no file
+        of the job is left.
+        """
         last = self._reader.block(job.last)
         if last is None:
             raise CommandError(f"Block {job.last} is not part of the chain any more.")
-        paths = [file_path(dataset, job.first, job.last, self._plan) for dataset in job.datasets]
-        files: list[UnfinishedFile] = []
+        files: list[_JobFile] = []
         try:
-            for path in paths:
-                files.append(self._target.create(path))
-            rows = self._fill(job, [one.file for one in files], scans)
+            for dataset in job.datasets:
+                path = file_path(dataset, job.first, job.last, self._plan)
+                files.append(_JobFile(path, self._target.create(path)))
+            self._fill(job, files, threads)
         except BaseException:
-            for one in files:
-                one.discard()
+            self._discard(files)
             raise
-        return _WrittenJob(paths, files, rows, last.hash.hex())
+        return _WrittenJob(files, last.hash.hex())
 
-    def _publish(self, job: _Job, written: _WrittenJob) -> list[FileEntry]:
-        """Publish the files of a job. After an error, no file of the job is left."""
-        entries: list[FileEntry] = []
+    def _published(self, job: _Job, written: _WrittenJob) -> list[FileEntry]:
+        """Wait until the files of a job are published. After an error, no file of the job is left."""
+        entries = []
         try:
-            for path, file, rows in zip(written.paths, written.files, written.rows, strict=True):
-                found = file.publish()
-                entries.append(FileEntry(path, job.first, job.last, written.last_hash, rows, found.size, found.sha256))
+            for file in written.files:
+                assert file.publishing is not None, "the file is written"
+                found = file.publishing.result()
+                entry = FileEntry(file.path, job.first, job.last, written.last_hash, file.rows, found.size, found.crc32)
+                entries.append(entry)
         except BaseException:
-            for file in written.files[len(entries) :]:
-                file.discard()
-            for entry in entries:
-                self._target.delete(entry.path)
+            self._discard(written.files)
             raise
         return entries
 
-    def _fill(self, job: _Job, files: Sequence[IO[bytes]], scans: TaskThreads) -> list[int]:
-        """Write all rows of a job to its files and return their number."""
+    def _discard(self, files: Sequence[_JobFile]) -> None:
+        """Delete files, published or not."""
+        for file in files:
+            if file.publishing is None:
+                file.file.discard()
+                continue
+            with suppress(CommandError):
+                file.publishing.result()
+                self._target.delete(file.path)
+
+    def _fill(self, job: _Job, files: Sequence[_JobFile], threads: _Threads) -> None:
+        """Write all rows of a job to its files."""
         plan = self._plan
         tables = [(dataset, plan.columns(dataset)) for dataset in job.datasets]
         dataset, columns = tables[0]
         read = self._table_read(dataset)
         if read is not None:
             writers = [
-                ParquetFile(file, dataset, columns, plan.hex, plan.workers)
+                ParquetFile(file.file.file, dataset, columns, plan.hex, plan.workers)
                 for file, (dataset, columns) in zip(files, tables, strict=True)
             ]
-            write_parquet(
-                writers, self._scanned(job, scans, lambda first, last: read(tables, first, last, plan.rows, plan.hex))
+            append_tables(
+                writers,
+                self._scanned(job, threads.scans, lambda first, last: read(tables, first, last, plan.rows, plan.hex)),
             )
-            return [writer.rows for writer in writers]
+            _finish(list(zip(files, writers, strict=True)), threads)
+            return
         (file,) = files
         batches = self._scanned(
-            job, scans, lambda first, last: self._reader.batches(dataset, columns, first, last, plan.rows, plan.hex)
+            job,
+            threads.scans,
+            lambda first, last: self._reader.batches(dataset, columns, first, last, plan.rows, plan.hex),
         )
-        return [WRITERS[plan.file_format](file, arrow_schema(dataset, columns, plan.hex), columns, batches)]
+        schema = arrow_schema(dataset, columns, plan.hex)
+        file.rows = WRITERS[plan.file_format](file.file.file, schema, columns, batches)
+        file.publishing = threads.publishers.submit(file.file.publish)
 
     def _scanned(self, job: _Job, scans: TaskThreads, reads: Callable[[int, int], Iterator[T]]) -> Iterator[T]:
         """Read ranges ahead in other threads; yield their tables or batches in order."""
@@ -383,3 +418,15 @@ def file_path(dataset: Dataset, first: int, last: int, plan: ExportPlan) -> str:
     """Return the path of a file: the directory of its partition, then a name with the block range."""
     start = first - first % plan.blocks_per_file
     return f"{dataset.name}/from={start:08d}/part-{first:08d}-{last:08d}.{plan.file_format.value}"
+
+
+def _finish(files: Sequence[tuple[_JobFile, ParquetFile]], threads: _Threads) -> None:
+    """Finish Parquet files, several at a time and the largest first. Each is published while others are encoded."""
+
+    def finish(file: _JobFile, writer: ParquetFile) -> None:
+        writer.finish()
+        file.rows = writer.rows
+        file.publishing = threads.publishers.submit(file.file.publish)
+
+    largest = sorted(files, key=lambda one: one[1].held_bytes, reverse=True)
+    threads.scans.run_all([partial(finish, file, writer) for file, writer in largest])

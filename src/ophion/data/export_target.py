@@ -6,9 +6,9 @@ A file is written, then published. Another thread may publish it, so that writer
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import os
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +29,8 @@ class Written(Struct, frozen=True):
     """Size and checksum of a file."""
 
     size: int
-    sha256: str
+    crc32: str
+    """CRC-32 of the content, in hexadecimal (docs/decisions/0212-crc-32-of-exported-files.md)."""
 
 
 class UnfinishedFile(Protocol):
@@ -83,7 +84,7 @@ class _CheckedFile(io.RawIOBase):
     def __init__(self, file: IO[bytes], refused: Callable[[OSError], CommandError]) -> None:
         self._file = file
         self._refused = refused
-        self._digest = hashlib.sha256()
+        self._crc = 0
         self._size = 0
 
     def writable(self) -> bool:
@@ -96,7 +97,7 @@ class _CheckedFile(io.RawIOBase):
             self._file.write(content)
         except OSError as error:
             raise self._refused(error) from error
-        self._digest.update(content)
+        self._crc = zlib.crc32(content, self._crc)
         size = memoryview(content).nbytes
         self._size += size
         return size
@@ -107,7 +108,7 @@ class _CheckedFile(io.RawIOBase):
 
     def written(self) -> Written:
         """Return size and checksum of the bytes written so far."""
-        return Written(self._size, self._digest.hexdigest())
+        return _written(self._size, self._crc)
 
 
 def _fill(unfinished: UnfinishedFile, fill: Callable[[IO[bytes]], None]) -> Written:
@@ -120,11 +121,15 @@ def _fill(unfinished: UnfinishedFile, fill: Callable[[IO[bytes]], None]) -> Writ
 
 
 def _checksum(file: IO[bytes]) -> Written:
-    digest, size = hashlib.sha256(), 0
+    crc, size = 0, 0
     while chunk := file.read(_CHUNK_BYTES):
-        digest.update(chunk)
+        crc = zlib.crc32(chunk, crc)
         size += len(chunk)
-    return Written(size, digest.hexdigest())
+    return _written(size, crc)
+
+
+def _written(size: int, crc: int) -> Written:
+    return Written(size, f"{crc:08x}")
 
 
 class DirectoryTarget:

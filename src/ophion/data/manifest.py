@@ -30,7 +30,8 @@ class FileEntry(Struct, frozen=True):
     """Hash of block `last`, which shows whether a reorganisation has replaced the blocks."""
     rows: int
     size: int
-    sha256: str
+    crc32: str = ""
+    """CRC-32 of the content; empty in manifests of an earlier version, whose files are written again."""
 
 
 class DatasetEntry(Struct):

@@ -62,6 +62,13 @@ class ParquetFile:
 
 def write_parquet(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableData]]) -> None:
     """Write tables to files and finish the files. Each item of `tables` has one table for each file."""
+    append_tables(files, tables)
+    for file in files:
+        file.finish()
+
+
+def append_tables(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableData]]) -> None:
+    """Append tables to files. The files may buffer their last rows until they are finished."""
     for together in tables:
         for file, table in zip(files, together, strict=True):
             file.add(table)
@@ -69,5 +76,3 @@ def write_parquet(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableD
         del together  # free the rows, because the files have written them
         while sum(file.held_bytes for file in files) >= MAX_GROUP_BYTES:
             max(files, key=lambda file: file.held_bytes).flush()
-    for file in files:
-        file.finish()

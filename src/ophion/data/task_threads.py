@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -86,6 +86,20 @@ class TaskThreads:
             self._threads.append(thread)
         thread.start()
         return task
+
+    def run_all(self, works: Sequence[Callable[[], None]]) -> None:
+        """Call the first function in this thread and the others in threads of the pool. Waits for all of them, then
+        raises the first error.
+        """
+        tasks = [self.submit(work) for work in works[1:]]
+        errors = []
+        for run in (*works[:1], *(task.result for task in tasks)):
+            try:
+                run()
+            except BaseException as error:  # noqa: BLE001 - raised when all functions have ended
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def completed(self, tasks: Iterable[Task[T]]) -> Iterator[Task[T]]:
         """Yield tasks as they end."""

@@ -64,3 +64,14 @@ def test_a_manifest_is_read_again_and_belongs_to_one_chain(tmp_path: Path) -> No
     (tmp_path / MANIFEST_NAME).write_text("[]")
     with pytest.raises(CommandError, match="is damaged"):
         Manifest.load(target, 1337, "ab")
+
+
+def test_a_manifest_with_other_checksums_is_read(tmp_path: Path) -> None:
+    """Its files count as changed, so that they are written again."""
+    target = DirectoryTarget(tmp_path)
+    manifest = Manifest.load(target, 1337, "ab")
+    manifest.dataset("logs", {}).files.append(entry(0, 9))
+    manifest.save(target)
+    path = tmp_path / MANIFEST_NAME
+    path.write_text(path.read_text().replace('"crc32": ""', '"sha256": "00"'))
+    assert Manifest.load(target, 1337, "ab").dataset("logs", {}).files == [entry(0, 9)]

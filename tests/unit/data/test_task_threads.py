@@ -75,3 +75,22 @@ def test_the_end_waits_for_all_tasks() -> None:
         for number in range(20):
             threads.submit(lambda number=number: ended.append(number))  # type: ignore[misc]
     assert sorted(ended) == list(range(20))
+
+
+def test_all_functions_run_and_the_first_error_is_raised() -> None:
+    ran: list[int] = []
+
+    def work(number: int) -> Callable[[], None]:
+        def run() -> None:
+            ran.append(number)
+            if number in (3, 5):
+                raise ValueError(f"function {number}")
+
+        return run
+
+    with TaskThreads(2, "test") as threads:
+        threads.run_all([work(number) for number in range(3)])
+        with pytest.raises(ValueError, match="function 3"):
+            threads.run_all([work(number) for number in range(3, 9)])
+        threads.run_all([])
+    assert sorted(ran) == list(range(9))
