@@ -110,6 +110,9 @@ class _Threads(NamedTuple):
     scans: TaskThreads
     """Read tables and encode the ends of files."""
     publishers: TaskThreads
+    """Flush files to the disk, or upload them."""
+    recorders: TaskThreads
+    """Wait until all files of a job are published."""
 
 
 OnProgress = Callable[[int, int, int], None]
@@ -266,9 +269,9 @@ class Export:
                 except BaseException:
                     unpublished.release()
                     raise
-                return threads.publishers.submit(lambda: publish(job, written))
+                return threads.recorders.submit(lambda: record(job, written))
 
-            def publish(job: _Job, written: _WrittenJob) -> None:
+            def record(job: _Job, written: _WrittenJob) -> None:
                 try:
                     self._record(job, self._published(job, written), result)
                 finally:
@@ -295,8 +298,12 @@ class Export:
     @contextmanager
     def _threads(self) -> Iterator[_Threads]:
         workers = self._plan.workers
-        with TaskThreads(workers, "export-scan") as scans, TaskThreads(workers, "export-publish") as publishers:
-            yield _Threads(scans, publishers)
+        with (
+            TaskThreads(workers, "export-scan") as scans,
+            TaskThreads(_UNPUBLISHED_JOBS * workers, "export-publish") as publishers,
+            TaskThreads(_UNPUBLISHED_JOBS * workers, "export-record") as recorders,
+        ):
+            yield _Threads(scans, publishers, recorders)
 
     def _record(self, job: _Job, entries: list[FileEntry], result: ExportResult) -> None:
         """Add published files to the manifest, which the next save writes."""

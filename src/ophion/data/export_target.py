@@ -138,7 +138,9 @@ class DirectoryTarget:
     def __init__(self, root: Path) -> None:
         self.root = root
         try:
-            root.mkdir(parents=True, exist_ok=True)
+            if not root.is_dir():
+                root.mkdir(parents=True, exist_ok=True)
+                return
             for left in root.rglob(f"{TEMPORARY_PREFIX}*"):
                 left.unlink(missing_ok=True)
         except OSError as error:
@@ -178,6 +180,8 @@ class DirectoryTarget:
 
     def list(self, folder: str) -> list[str]:
         """Return the part files below a folder, in ascending order."""
+        if not (self.root / folder).is_dir():
+            return []
         found = (self.root / folder).glob("from=*/part-*")
         return sorted(path.relative_to(self.root).as_posix() for path in found)
 
