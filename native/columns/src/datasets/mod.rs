@@ -59,6 +59,11 @@ impl Dataset {
         matches!(self, BalanceDiffs | NonceDiffs | CodeDiffs | StorageDiffs)
     }
 
+    /// Whether most transactions have a row in this dataset.
+    pub fn is_frequent(self) -> bool {
+        !matches!(self, CodeDiffs | Contracts)
+    }
+
     /// Return the columns in the order in which a row is written.
     pub fn specs(self) -> Vec<Spec> {
         match self {

@@ -1,5 +1,6 @@
 //! Encodes the row groups and the footer of a Parquet file.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -66,14 +67,16 @@ type Encoded = (Chunk, Vec<u8>);
 
 fn encode_columns(fields: &[Field], tables: &[Vec<Arc<Column>>], threads: usize) -> Result<Vec<Encoded>> {
     let next = AtomicUsize::new(0);
+    // the largest columns come first, so that the threads end at about the same time
+    let mut order: Vec<usize> = (0..fields.len()).collect();
+    order.sort_by_key(|at| Reverse(tables.iter().map(|table| table[*at].size()).sum::<usize>()));
     let done: Mutex<Vec<Option<Result<Encoded>>>> = Mutex::new(fields.iter().map(|_| None).collect());
     let work = || {
         let mut packer = Packer::new(ZSTD_LEVEL);
         loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(field) = fields.get(at) else { return };
+            let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)).copied() else { return };
             let parts: Vec<&Column> = tables.iter().map(|table| &*table[at]).collect();
-            let encoded = encode(&parts, field.has_dictionary, &mut packer);
+            let encoded = encode(&parts, fields[at].has_dictionary, &mut packer);
             done.lock().expect("no thread panics with the lock")[at] = Some(encoded);
         }
     };

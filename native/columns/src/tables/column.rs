@@ -75,6 +75,14 @@ impl Column {
         Column { kind, is_wanted, values: Vec::new(), offsets, validity: Vec::new(), nulls: 0, is_full: false, rows: 0 }
     }
 
+    /// Reserve memory for the fixed parts of values.
+    pub fn reserve(&mut self, rows: usize) {
+        if self.is_wanted {
+            self.values.reserve(self.width().unwrap_or(0) * rows);
+            self.offsets.reserve(if self.kind.has_offsets() { rows } else { 0 });
+        }
+    }
+
     #[inline]
     pub fn u32(&mut self, value: u32) {
         debug_assert_eq!(self.kind, Kind::U32);

@@ -33,6 +33,11 @@ impl Table {
         Table { columns: specs.iter().map(|(name, kind)| Column::new(*kind, is_wanted(name))).collect(), rows: 0 }
     }
 
+    /// Reserve memory for rows that are about to be appended, so that columns need not move while they grow.
+    pub fn reserve(&mut self, rows: usize) {
+        self.columns.iter_mut().for_each(|column| column.reserve(rows));
+    }
+
     /// Start a table row; its values follow in the order of the columns.
     #[inline]
     pub fn row(&mut self) -> Row<'_> {
@@ -144,7 +149,7 @@ impl Row<'_> {
 
 /// Append a number as decimal digits.
 pub fn decimal_text(column: &mut Column, value: U256) {
-    match u64::try_from(value) {
+    match u128::try_from(value) {
         Ok(small) => {
             let mut digits = [0; MAX_DIGITS];
             column.bytes(digits_of(small, &mut digits));
@@ -153,25 +158,57 @@ pub fn decimal_text(column: &mut Column, value: U256) {
     }
 }
 
-/// Number of decimal digits of the greatest 64-bit number.
-const MAX_DIGITS: usize = 20;
+/// Number of decimal digits of the greatest 128-bit number.
+const MAX_DIGITS: usize = 39;
+/// Number of decimal digits that fit into 64 bits.
+const DIGITS_PER_WORD: usize = 19;
+const WORD_END: u128 = 10u128.pow(DIGITS_PER_WORD as u32);
 
-/// Write the decimal digits of a number to the end of the buffer and return them.
-fn digits_of(mut number: u64, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
-    let mut at = MAX_DIGITS;
-    loop {
-        at -= 1;
-        buffer[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &buffer[at..];
-        }
+/// The numbers from 00 to 99, as text.
+const PAIRS: [u8; 200] = {
+    let (mut pairs, mut at) = ([0; 200], 0);
+    while at < 100 {
+        pairs[2 * at] = b'0' + (at / 10) as u8;
+        pairs[2 * at + 1] = b'0' + (at % 10) as u8;
+        at += 1;
     }
+    pairs
+};
+
+/// Write the decimal digits of a number to the end of the buffer and return them. The standard library converts numbers
+/// of more than 64 bits several times slower.
+fn digits_of(mut number: u128, buffer: &mut [u8; MAX_DIGITS]) -> &[u8] {
+    let mut end = MAX_DIGITS;
+    while number >= WORD_END {
+        let rest = number / WORD_END;
+        let start = word_digits((number - rest * WORD_END) as u64, &mut buffer[..end]);
+        end -= DIGITS_PER_WORD;
+        buffer[end..start].fill(b'0');
+        number = rest;
+    }
+    let start = word_digits(number as u64, &mut buffer[..end]);
+    &buffer[start..]
+}
+
+/// Write the decimal digits of a number to the end of the buffer. Returns the position of the first digit.
+fn word_digits(mut number: u64, buffer: &mut [u8]) -> usize {
+    let mut at = buffer.len();
+    while number >= 10 {
+        let pair = 2 * (number % 100) as usize;
+        number /= 100;
+        at -= 2;
+        buffer[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if number > 0 || at == buffer.len() {
+        at -= 1;
+        buffer[at] = b'0' + number as u8;
+    }
+    at
 }
 
 /// Convert a number to floating point.
 pub fn float(value: &U256) -> f64 {
-    u64::try_from(*value).map_or_else(|_| f64::from(*value), |small| small as f64)
+    u128::try_from(*value).map_or_else(|_| f64::from(*value), |small| small as f64)
 }
 
 #[cfg(test)]
@@ -184,14 +221,24 @@ mod tests {
         for step in 0..260u64 {
             for value in [number, number - U256::ONE, number >> 3] {
                 assert_eq!(float(&value).to_bits(), f64::from(value).to_bits(), "{value}");
-                if let Ok(small) = u64::try_from(value) {
+                if let Ok(small) = u128::try_from(value) {
                     assert_eq!(digits_of(small, &mut [0; MAX_DIGITS]), value.to_string().as_bytes());
                 }
             }
             number = number.wrapping_mul(U256::from(2 + step % 3)).wrapping_add(U256::from(step)) | U256::ONE;
         }
-        for small in [0, 9, 10, u64::MAX, 10u64.pow(19)] {
-            assert_eq!(digits_of(small, &mut [0; MAX_DIGITS]), small.to_string().as_bytes());
+        let powers = (0..39).map(|digits| 10u128.pow(digits)).flat_map(|power| [power - 1, power, power + 1]);
+        for small in powers.chain([u64::MAX.into(), u128::MAX, u128::MAX - 1, 5 * WORD_END, 5 * WORD_END + 7]) {
+            let value = U256::from(small);
+            assert_eq!(digits_of(small, &mut [0; MAX_DIGITS]), value.to_string().as_bytes());
+            assert_eq!(float(&value).to_bits(), f64::from(value).to_bits(), "{value}");
+        }
+        // numbers in the middle between two numbers of floating point
+        for shift in 1..74u32 {
+            let middle = ((1u128 << 53) + 5) << shift | 1 << (shift - 1);
+            for value in [middle - 1, middle, middle + 1].map(U256::from) {
+                assert_eq!(float(&value).to_bits(), f64::from(value).to_bits(), "{value}");
+            }
         }
     }
 

@@ -195,7 +195,7 @@ fn dataset_of(name: &str) -> PyResult<Dataset> {
     Dataset::named(name).ok_or_else(|| PyValueError::new_err(format!("no dataset is named {name}")))
 }
 
-/// Prepare this process for threads that fill columns. They all use the cache of hashes.
+/// Prepare this process for threads that execute blocks. They all use the cache of hashes.
 fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(fill_newest_block);
@@ -231,7 +231,6 @@ fn scan_table(
     let dataset = dataset_of(dataset)?;
     let filter = &filter.get().filter;
     store.get().read(py, |snapshot| {
-        prepare();
         let mut table = Table::new(&dataset.specs(), &columns);
         let next = scan::scan(&mut table, dataset, snapshot, (first, last), filter, chain_id, max_bytes)?;
         snapshot.inner.limit_mapped_pages(scan::MAX_MAPPED_BYTES);
@@ -274,6 +273,11 @@ fn replay_tables(
     Ok(py.detach(|| {
         prepare();
         let (mut done, mut previous) = (0, None);
+        // most transactions have one trace and at least one change of an account
+        let transactions = blocks.iter().map(|block| block.body.txs.len()).sum();
+        for (_, table) in tables.iter_mut().filter(|(dataset, _)| dataset.is_frequent()) {
+            table.reserve(transactions);
+        }
         for block in &blocks {
             previous = Some(replay(&mut tables, block, previous, filter, chain_id, flag, is_fast)?);
             done += 1;
