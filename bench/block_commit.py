@@ -1,0 +1,131 @@
+"""Measure the write of blocks on a growing chain: python bench/block_commit.py [--at 10 50 100 200 300 500]
+
+Commits blocks of 4,000 token transfers, each to a new holder, in this process, in a directory that is removed at the
+end. Prints a JSON line for each given block: processor microseconds of the write per transfer, pages written to the
+database per transfer, and microseconds per slot to list slots with their preimages. Each is the median of the
+`--around` blocks up to that block, because the machine disturbs single blocks. The last line has the ratio of the last
+block to the first.
+
+With `--fill N`, the chain begins with N slots from a few large blocks, as if N / 4,000 blocks were there. These blocks
+have few transactions and logs, so the tables of transactions and logs stay small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from growth import Usage
+from growth_chains import (
+    CALL_GAS,
+    MAX_NEW_A_BLOCK,
+    NEW_A_CALL,
+    SENDERS,
+    STATE_CACHE,
+    TOKEN,
+    Builder,
+    words,
+)
+
+from ophion.runtime.thread_pools import ThreadLanes
+from ophion.testing.node_core import TestCore, open_core
+
+TRANSFERS: Final = 4_000
+LOOKUPS: Final = 200
+
+
+class Chain:
+    """A chain with one token contract. Holders have consecutive numbers."""
+
+    def __init__(self, core: TestCore) -> None:
+        self.core = core
+        self.builder = Builder(core)
+        self.token = b""
+        self.holders = 0
+
+    async def deploy(self) -> None:
+        await self.builder.fund()
+        self.token = await self.builder.deploy(TOKEN)
+
+    async def fill(self, slots: int) -> None:
+        while self.holders < slots:
+            end = min(self.holders + MAX_NEW_A_BLOCK, slots)
+            calls = [
+                self.builder.sign(SENDERS[0], self.token, words(1 + first, NEW_A_CALL, 1), 0, CALL_GAS)
+                for first in range(self.holders, end, NEW_A_CALL)
+            ]
+            self.holders = end
+            await self._write(calls)
+
+    async def add_block(self) -> dict[str, float]:
+        """Add a block of transfers to new holders. Returns what its write took per transfer."""
+        first = self.holders + 1
+        self.holders += TRANSFERS
+        return await self._write(
+            [
+                self.builder.sign(SENDERS[index % len(SENDERS)], self.token, words(first + index, 1))
+                for index in range(TRANSFERS)
+            ]
+        )
+
+    async def _write(self, transactions: list[bytes]) -> dict[str, float]:
+        await self.core.send(*transactions)
+        self.core.clock.advance(1)
+        assembler = self.core.core.assembler
+        built_block = await assembler.assemble(600.0)
+        assert built_block.body.transaction_count == len(transactions)
+        before = Usage()
+        await assembler.commit(built_block.header, built_block, self.core.clock.monotonic())
+        return Usage().since(before, "write", len(transactions))
+
+    def lookup_us(self) -> float:
+        """Return the microseconds per slot to list slots with their preimages."""
+        state = self.core.queries.head_state
+        taken = []
+        for part in range(16):
+            began = time.perf_counter()
+            rows, _ = state.storage_range(self.token, bytes([16 * part]).ljust(32, b"\0"), LOOKUPS)
+            taken.append((time.perf_counter() - began) / len(rows) * 1e6)
+            assert all(slot is not None for _, slot, _ in rows)
+        return statistics.median(taken)
+
+
+async def measure(core: TestCore, at: list[int], around: int, fill: int) -> None:
+    chain = Chain(core)
+    await chain.deploy()
+    await chain.fill(fill)
+    found: list[dict[str, float]] = []
+    rows: list[dict[str, Any]] = []
+    for number in range(1, max(at) + 1):
+        found.append(await chain.add_block())
+        if number not in at:
+            continue
+        recent = found[-around:]
+        row = {key: round(statistics.median(one[key] for one in recent), 2) for key in ("write_cpu_us", "write_pages")}
+        row["worst_cpu_us"] = round(max(one["write_cpu_us"] for one in recent), 2)
+        rows.append({"block": number, "slots": chain.holders, **row, "lookup_us": round(chain.lookup_us(), 2)})
+        print(json.dumps(rows[-1]), flush=True)
+    print(json.dumps({"ratio": round(rows[-1]["write_cpu_us"] / rows[0]["write_cpu_us"], 2)}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--at", type=int, nargs="+", default=[10, 50, 100, 200, 300, 500])
+    parser.add_argument("--around", type=int, default=8)
+    parser.add_argument("--fill", type=int, default=0)
+    chosen = parser.parse_args()
+    lanes = ThreadLanes()
+    with tempfile.TemporaryDirectory() as directory, open_core(Path(directory), lanes=lanes) as core:
+        core.chain.store.set_state_cache(STATE_CACHE)
+        asyncio.run(measure(core, chosen.at, chosen.around, chosen.fill))
+    lanes.close()
+
+
+if __name__ == "__main__":
+    main()
