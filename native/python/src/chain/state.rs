@@ -108,8 +108,7 @@ impl State {
     ) -> Answer<(Vec<PyAccountRow<'py>>, Option<Bound<'py, PyBytes>>)> {
         let (found, next) = self.read(py, |view| {
             let (found, next) = view.accounts_from(&start.0, limit)?;
-            let with_names = found.into_iter().map(|(hash, account)| Ok((hash, view.preimage(&hash)?, account)));
-            Ok((with_names.collect::<Result<Vec<_>>>()?, next))
+            Ok((view.with_preimages(found)?, next))
         })?;
         let rows = found
             .into_iter()
@@ -137,8 +136,7 @@ impl State {
     ) -> Answer<(Vec<PySlotRow<'py>>, Option<Bound<'py, PyBytes>>)> {
         let (found, next) = self.read(py, |view| {
             let (found, next) = view.slots_from(&address.0, &start.0, limit)?;
-            let with_names = found.into_iter().map(|(hash, value)| Ok((hash, view.preimage(&hash)?, value)));
-            Ok((with_names.collect::<Result<Vec<_>>>()?, next))
+            Ok((view.with_preimages(found)?, next))
         })?;
         let rows = found
             .into_iter()

@@ -16,7 +16,7 @@ use ophion_primitives::errors::{Error, Result};
 use revm_state::Bytecode;
 
 use crate::store::forked_state::{Fork, LOCAL_STORAGE_KEY};
-use crate::store::{Database, MAX_CACHED_DEPTH, Snapshot, address_of, decode_header};
+use crate::store::{Database, MAX_CACHED_DEPTH, Snapshot, decode_header};
 use crate::trie::{Account, EMPTY_ROOT, FlatAccount, NoSource, Slot, Source, Trie, proof};
 
 /// Maximum number of trie nodes in the cache `CombinedNodes`, of at most 640 bytes each.
@@ -132,6 +132,9 @@ impl StateData {
 
 /// One page of entries by hashed key, and the hashed key of the next page; None if no entries are left.
 pub type Page<T> = (Vec<(B256, T)>, Option<B256>);
+
+/// Hashed key, preimage of the key if it is known, and entry.
+pub type WithPreimage<T> = (B256, Option<Vec<u8>>, T);
 
 /// A state open for reading in one database snapshot.
 pub struct View {
@@ -339,13 +342,11 @@ impl View {
         Ok((account_proof, slots))
     }
 
-    /// Return the preimage of a hashed key, if known.
-    pub fn preimage(&self, hash: &B256) -> Result<Option<Vec<u8>>> {
-        let Some(snapshot) = &self.snapshot else { return Ok(None) };
-        if let Some(address) = address_of(snapshot.tables(), snapshot.txn(), hash)? {
-            return Ok(Some(address.to_vec()));
-        }
-        Ok(snapshot.tables().preimages.get(snapshot.txn(), hash.as_slice())?.map(<[u8]>::to_vec))
+    /// Return the entries of a page with the preimages of their hashed keys, as far as they are known.
+    pub fn with_preimages<T>(&self, entries: Vec<(B256, T)>) -> Result<Vec<WithPreimage<T>>> {
+        let mut preimages = self.snapshot.as_ref().map(Snapshot::preimages).transpose()?;
+        let mut preimage = |hash: &B256| preimages.as_mut().map_or(Ok(None), |preimages| preimages.get(hash));
+        entries.into_iter().map(|(hash, entry)| Ok((hash, preimage(&hash)?, entry))).collect()
     }
 
     /// Return up to `limit` accounts from a hashed key on, and the hashed key after them.

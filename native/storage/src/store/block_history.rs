@@ -15,6 +15,7 @@ use ophion_primitives::errors::{Error, Result};
 use super::database::Database;
 use super::log_index::{self, folds};
 use super::missing_bodies::{expect, history_start};
+use super::preimage_runs;
 use super::read_snapshot::Snapshot;
 use super::records::{HEADER_AT, append_body_prefix, remove_above};
 use super::state_download::Named;
@@ -105,9 +106,6 @@ impl Database {
                 }
                 tables.bodies.put(txn, rows.hash.as_slice(), &rows.body)?;
                 tables.receipts.put(txn, rows.hash.as_slice(), &rows.receipts)?;
-                for (hash, preimage) in &rows.addresses {
-                    tables.preimages.put_new(txn, hash.as_slice(), preimage)?;
-                }
                 let places = rows.transactions.iter().enumerate();
                 positions.extend(places.map(|(index, hash)| (*hash, packed((start, index as u32)))));
                 logs.extend(rows.folds.iter().map(|fold| (*fold, start)));
@@ -118,6 +116,7 @@ impl Database {
                 tx_index::put(tables.positions, txn, hash.first_chunk::<KEY>().expect("a hash is longer"), place)?;
             }
             log_index::write(tables, txn, &logs)?;
+            preimage_runs::add(tables.preimage_runs, txn, rows.iter().flat_map(|rows| &rows.addresses))?;
             set_start(tables, txn, start)
         })
     }

@@ -18,6 +18,7 @@ use super::mapped_pages;
 use super::node_cache::NodeCache;
 use super::node_writer::NodeWriter;
 use super::opening;
+use super::preimage_runs;
 use super::records::{HEADER_AT, append_body_prefix, decode_header, number, read_body, read_header, read_receipts};
 use super::state_download::WholeStorages;
 use super::state_roots::{note_root, root_id};
@@ -270,6 +271,7 @@ impl Database {
         let mut writer = NodeWriter::new(tables.nodes, next);
         self.write_trie(&mut txn, &mut writer, effects, block_number)?;
         writer.flush(&mut txn)?;
+        preimage_runs::add(tables.preimage_runs, &mut txn, effects.preimages.iter())?;
         tables.meta.put(&mut txn, meta::NEXT_NODE, &writer.next.to_be_bytes())?;
         tables.meta.put(&mut txn, meta::HEAD_ROOT, effects.state_root.as_slice())?;
         self.finish(txn)?;
@@ -328,6 +330,8 @@ impl Database {
             self.write_block(&mut txn, &mut writer, block)?;
         }
         writer.flush(&mut txn)?;
+        let preimages = blocks.iter().flat_map(|block| &block.effects.preimages);
+        preimage_runs::add(tables.preimage_runs, &mut txn, preimages)?;
         let fresh: B256Map<&BlockRecord> = blocks.iter().map(|block| (block.hash, block.as_ref())).collect();
         for hash in removed {
             self.take_off(&mut txn, *hash)?;
@@ -384,9 +388,6 @@ impl Database {
         }
         for (hash, code) in &effects.codes {
             tables.code.put(txn, hash.as_slice(), code)?;
-        }
-        for (hash, preimage) in &effects.preimages {
-            tables.preimages.put_new(txn, hash.as_slice(), preimage)?;
         }
         Ok(())
     }

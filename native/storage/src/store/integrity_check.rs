@@ -9,7 +9,8 @@ use ophion_primitives::signers::{TASK, recover_signers};
 use rayon::prelude::*;
 
 use super::log_index::{self, folds};
-use super::preimages::address_of;
+use super::preimage_runs::{self, ENTRY};
+use super::preimages::Preimages;
 use super::private_integrity_check;
 use super::reachability::Reach;
 use super::read_snapshot::Snapshot;
@@ -77,6 +78,7 @@ pub fn check<'a>(snapshot: &Snapshot, limit: usize, watch: &'a mut Watch<'a>) ->
     for table in [tables.positions, tables.preimages, tables.preimages, tables.accounts, tables.roots] {
         total += table.usage(snapshot.txn())?.0;
     }
+    total += 2 * tables.preimage_runs.usage(snapshot.txn())?.1 / ENTRY as u64;
     let mut findings = Findings::new(limit.max(1), total, watch);
     check_chain(snapshot, head, number, &mut findings)?;
     check_preimages(snapshot, &mut findings)?;
@@ -233,10 +235,14 @@ fn check_preimages(snapshot: &Snapshot, findings: &mut Findings<'_>) -> Result<(
         }
         findings.count(1);
         if findings.are_over() {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
+    preimage_runs::check(snapshot.tables().preimage_runs, snapshot.txn(), |entries, finding| {
+        finding.into_iter().for_each(|line| findings.add(line));
+        findings.count(entries);
+        !findings.are_over()
+    })
 }
 
 fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> Result<()> {
@@ -251,9 +257,10 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> 
         return Ok(());
     }
     let nodes = snapshot.nodes();
+    let mut preimages = snapshot.preimages()?;
     let walked = trie.walk(&Nibbles::new(), &nodes, &mut |key, account| {
         findings.count(1);
-        check_account(snapshot, B256::from_slice(&key.pack()), account, findings)?;
+        check_account(snapshot, B256::from_slice(&key.pack()), account, &mut preimages, findings)?;
         Ok(!findings.are_over())
     });
     if let Err(cause) = walked {
@@ -262,9 +269,15 @@ fn check_state(snapshot: &Snapshot, root: B256, findings: &mut Findings<'_>) -> 
     Ok(())
 }
 
-fn check_account(snapshot: &Snapshot, hash: B256, account: &Account, findings: &mut Findings<'_>) -> Result<()> {
+fn check_account(
+    snapshot: &Snapshot,
+    hash: B256,
+    account: &Account,
+    preimages: &mut Preimages<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<()> {
     let tables = snapshot.tables();
-    if address_of(tables, snapshot.txn(), &hash)?.is_some_and(|address| keccak256(address) != hash) {
+    if preimages.address(&hash)?.is_some_and(|address| keccak256(address) != hash) {
         findings.add(format!("account {hash}: the address stored for it is wrong"));
     }
     if account.code_hash != KECCAK256_EMPTY {

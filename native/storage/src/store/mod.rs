@@ -11,6 +11,7 @@
 //! | records.rs                 | record formats                                |
 //! | state_roots.rs             | list of stored states                         |
 //! | preimages.rs               | addresses and slots by hash                   |
+//! | preimage_runs.rs           | preimages in sorted runs                      |
 //! | tx_index.rs                | position of a transaction on the chain        |
 //! | tx_index_buffer.rs         | index rows of the last blocks, in memory      |
 //! | key_value_tables.rs        | tables of other packages                      |
@@ -44,6 +45,7 @@ mod missing_bodies;
 mod node_cache;
 mod node_writer;
 mod opening;
+mod preimage_runs;
 mod preimages;
 mod private_integrity_check;
 mod private_results;
@@ -65,7 +67,7 @@ pub use integrity_check::{Watch, check};
 pub use key_value_tables::Change;
 pub use log_index::{fold, folds};
 pub use node_cache::MAX_CACHED_DEPTH;
-pub use preimages::address_of;
+pub use preimages::Preimages;
 pub use private_results::{GroupState, GroupStates, Marker, PrivateReceipt, PrivateStatus, PrivateWrites, note_late};
 pub use pruning::Pruning;
 pub use read_snapshot::Snapshot;

@@ -132,7 +132,9 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
             if made != Some(Tables::NAMES.len()) || is_older {
                 // because of the new version in this row, older programs report that they cannot read this database;
                 // other rows stay unchanged
-                databases[Tables::META].put(txn, meta::LAYOUT, meta::LAYOUT_VERSION)?;
+                let lacks_bodies = databases[Tables::META].get(txn, meta::HISTORY)?.is_some();
+                let layout = if lacks_bodies { meta::LAYOUT_WITHOUT_BODIES } else { meta::LAYOUT_VERSION };
+                databases[Tables::META].put(txn, meta::LAYOUT, layout)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
             }
             Ok(CommitOrAbort::<_, ()>::Commit(databases))
@@ -174,6 +176,11 @@ fn open_tables(env: &Env<WithoutTls>, path: &Path) -> Result<Option<Tables>> {
         let meta_table = opener.open_database::<Raw, Raw>(txn, Some(Tables::NAMES[Tables::META]))?;
         let record = meta_table.map_or(Ok(None), |meta_table| meta_table.get(txn, meta::TABLES))?;
         let newer = &Tables::NAMES[tables_made(record)..];
+        if lost == [Tables::NAMES[Tables::PREIMAGE_RUNS]] && newer.contains(&lost[0]) {
+            // layout 5 has no preimages in runs, and its table `storage` is empty
+            databases.push(databases[Tables::STORAGE]);
+            lost.clear();
+        }
         if !lost.is_empty() && lost.iter().all(|name| newer.contains(name)) {
             return Err(Error::Storage(format!(
                 "the database in {} is of an older Ophion. Start a node of this version on it once, which adds the \
@@ -266,7 +273,8 @@ fn explain_bus_errors() {
 mod tests {
     use super::*;
 
-    /// Create a database that has only these tables, as an older version made it.
+    /// Create a database that has only these tables, as an older version made it. Each version with more tables than the
+    /// first one records their number.
     fn older(name: &str, tables: &[&str]) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("ophion-opening-{}-{name}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -278,6 +286,9 @@ mod tests {
                 let made = opener.create_database::<Raw, Raw>(txn, Some(table))?;
                 if *table == Tables::NAMES[Tables::META] {
                     made.put(txn, meta::LAYOUT, meta::OLDER_LAYOUTS[0])?;
+                    if tables.len() > Tables::FIRST {
+                        made.put(txn, meta::TABLES, &[tables.len() as u8])?;
+                    }
                 }
             }
             Ok(CommitOrAbort::<_, ()>::Commit(()))
@@ -296,6 +307,24 @@ mod tests {
     }
 
     #[test]
+    fn an_older_database_without_old_bodies_stays_marked() {
+        let path = older("history", &Tables::NAMES[..Tables::PREIMAGE_RUNS]);
+        let layout = |is_pending: bool| {
+            let (env, tables, _) = open(&path, true, false, false).expect("a database");
+            let mut txn = env.write_txn().expect("a transaction");
+            let layout = tables.meta.get(&txn, meta::LAYOUT).expect("a table").map(<[u8]>::to_vec);
+            if is_pending {
+                tables.meta.put(&mut txn, meta::HISTORY, &9u64.to_be_bytes()).expect("a table");
+                tables.meta.put(&mut txn, meta::LAYOUT, &[6]).expect("a table");
+                txn.commit().expect("a commit");
+            }
+            layout
+        };
+        assert_eq!(layout(true).as_deref(), Some(meta::LAYOUT_VERSION));
+        assert_eq!(layout(false).as_deref(), Some(meta::LAYOUT_WITHOUT_BODIES));
+    }
+
+    #[test]
     fn later_tables_are_made_in_an_older_database_and_lost_ones_are_not() {
         let first = &Tables::NAMES[..Tables::FIRST];
         let path = older("first", first);
@@ -309,6 +338,10 @@ mod tests {
             .expect("a table")
             .map(<[u8]>::to_vec);
         assert_eq!(layout.as_deref(), Some(meta::LAYOUT_VERSION), "older programs shall refuse it");
+        drop(env);
+        let path = older("fifth", &Tables::NAMES[..Tables::PREIMAGE_RUNS]);
+        let (env, tables, _) = open(&path, false, true, true).expect("layout 5 can be read as it is");
+        assert_eq!(tables.preimage_runs.usage(&env.read_txn().expect("a transaction")).expect("a table").0, 0);
         drop(env);
         let path = older("whole", &Tables::NAMES);
         drop(open(&path, false, true, true).expect("an older database can be looked at"));

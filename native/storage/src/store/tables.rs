@@ -1,21 +1,22 @@
 //! All LMDB tables: name, key, value. Numbers are big-endian, so keys sort numerically.
 //!
-//! | table        | key                                             | value                                                                |
-//! |--------------|-------------------------------------------------|----------------------------------------------------------------------|
-//! | meta         | name                                            | named values: head, its root, next node id, values of the node       |
-//! | headers      | block hash                                      | number (8), total difficulty (32), blob price (16), header           |
-//! | bodies       | block hash                                      | hash and sender of each transaction, see records.rs, then RLP        |
-//! | receipts     | block hash                                      | receipts, see receipts.rs                                            |
-//! | canonical    | number                                          | block hash                                                           |
-//! | positions    | first bytes of a transaction's hash             | block and index, see tx_index.rs                                     |
-//! | logs         | fold of address or topic (8), number (8)        | nothing: this block may hold a matching log. Written before layout 5 |
-//! | log_sections | section (5), fold (8), block in the section (1) | the same, see log_index.rs                                           |
-//! | nodes        | id                                              | trie node, see trie/codec.rs                                         |
-//! | roots        | state root                                      | last block with it, id of the root node, see state_roots.rs          |
-//! | code         | code hash                                       | contract code                                                        |
-//! | accounts     | keccak(address)                                 | an outdated account with its address. Written before layout 5        |
-//! | storage      | keccak(address), keccak(slot)                   | nothing: cleared in layout 5                                         |
-//! | preimages    | keccak(x)                                       | x: a slot (32) or an address (20)                                    |
+//! | table         | key                                             | value                                                                |
+//! |---------------|-------------------------------------------------|----------------------------------------------------------------------|
+//! | meta          | name                                            | named values: head, its root, next node id, values of the node       |
+//! | headers       | block hash                                      | number (8), total difficulty (32), blob price (16), header           |
+//! | bodies        | block hash                                      | hash and sender of each transaction, see records.rs, then RLP        |
+//! | receipts      | block hash                                      | receipts, see receipts.rs                                            |
+//! | canonical     | number                                          | block hash                                                           |
+//! | positions     | first bytes of a transaction's hash             | block and index, see tx_index.rs                                     |
+//! | logs          | fold of address or topic (8), number (8)        | nothing: this block may hold a matching log. Written before layout 5 |
+//! | log_sections  | section (5), fold (8), block in the section (1) | the same, see log_index.rs                                           |
+//! | nodes         | id                                              | trie node, see trie/codec.rs                                         |
+//! | roots         | state root                                      | last block with it, id of the root node, see state_roots.rs          |
+//! | code          | code hash                                       | contract code                                                        |
+//! | accounts      | keccak(address)                                 | an outdated account with its address. Written before layout 5        |
+//! | storage       | keccak(address), keccak(slot)                   | nothing: cleared in layout 5                                         |
+//! | preimages     | keccak(x)                                       | x: a slot (32) or an address (20). Written before layout 7           |
+//! | preimage_runs | run (8), prefix of keccak(x) (8), and lists     | each x in sorted runs, see preimage_runs.rs                          |
 //!
 //! Private state has separate tables:
 //!
@@ -208,6 +209,8 @@ macro_rules! tables {
             pub const META: usize = 0;
             /// Index of the table `storage`.
             pub const STORAGE: usize = 11;
+            /// Index of the table `preimage_runs`.
+            pub const PREIMAGE_RUNS: usize = 20;
 
             /// Create the tables from handles in the order of the table names.
             pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
@@ -243,6 +246,7 @@ tables!(
     private_markers,
     private_late,
     log_sections,
+    preimage_runs,
 );
 
 impl Tables {
@@ -274,13 +278,14 @@ pub mod meta {
     pub const HISTORY: &[u8] = b"history";
     /// Key of the version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
-    pub const LAYOUT_VERSION: &[u8] = &[5];
+    pub const LAYOUT_VERSION: &[u8] = &[7];
     /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
     /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
-    /// state in the tables `accounts` and `storage`.
-    pub const OLDER_LAYOUTS: [&[u8]; 4] = [&[1], &[2], &[3], &[4]];
+    /// state in the tables `accounts` and `storage`. 5: all preimages by hash. 6: the same, while blocks below the record
+    /// `history` have no bodies.
+    pub const OLDER_LAYOUTS: [&[u8]; 6] = [&[1], &[2], &[3], &[4], &[5], &[6]];
     /// Layout while blocks below the record `history` have no bodies. Otherwise the same as `LAYOUT_VERSION`.
-    pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[6];
+    pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[8];
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
