@@ -11,12 +11,15 @@ use crate::trie::{Saver, Version, version};
 pub(super) struct NodeWriter {
     table: Table,
     pub(super) next: u64,
-    buffer: Vec<Vec<u8>>,
+    /// Stored forms of the new nodes, one after the other, and where each of them ends. A block of 4,000 transfers has
+    /// 8,000 nodes, so that memory for each of them costs page faults.
+    rows: Vec<u8>,
+    ends: Vec<usize>,
 }
 
 impl NodeWriter {
     pub(super) fn new(table: Table, next: u64) -> Self {
-        NodeWriter { table, next, buffer: Vec::new() }
+        NodeWriter { table, next, rows: Vec::new(), ends: Vec::new() }
     }
 
     /// Return a `Saver` that adds new trie nodes here and can also read stored nodes.
@@ -25,14 +28,22 @@ impl NodeWriter {
     }
 
     fn first(&self) -> u64 {
-        self.next - self.buffer.len() as u64
+        self.next - self.ends.len() as u64
+    }
+
+    /// Return the row of a new node; None if the node is in the table already.
+    fn row(&self, id: u64) -> Option<&[u8]> {
+        let at = usize::try_from(id.checked_sub(self.first())?).ok()?;
+        let end = *self.ends.get(at)?;
+        Some(&self.rows[at.checked_sub(1).map_or(0, |before| self.ends[before])..end])
     }
 
     pub(super) fn flush(&mut self, txn: &mut RwTxn<'_>) -> Result<()> {
-        let first = self.first();
-        for (id, stored) in (first..).zip(self.buffer.drain(..)) {
-            self.table.append(txn, &id.to_be_bytes(), &stored)?;
+        for id in self.first()..self.next {
+            self.table.append(txn, &id.to_be_bytes(), self.row(id).expect("each id has a row"))?;
         }
+        self.rows.clear();
+        self.ends.clear();
         Ok(())
     }
 }
@@ -43,10 +54,11 @@ struct NodeSaver<'a> {
 }
 
 impl Saver for NodeSaver<'_> {
-    fn put(&mut self, stored: Vec<u8>) -> Result<u64> {
+    fn put(&mut self, stored: &[u8]) -> Result<u64> {
         let id = self.next();
         self.writer.next += 1;
-        self.writer.buffer.push(stored);
+        self.writer.rows.extend_from_slice(stored);
+        self.writer.ends.push(self.writer.rows.len());
         Ok(id)
     }
 
@@ -55,10 +67,6 @@ impl Saver for NodeSaver<'_> {
     }
 
     fn version(&self, id: u64) -> Result<Version> {
-        let first = self.writer.first();
-        version(id, |id| match id.checked_sub(first).and_then(|at| self.writer.buffer.get(at as usize)) {
-            Some(row) => Ok(&row[..]),
-            None => self.nodes.row(id),
-        })
+        version(id, |id| self.writer.row(id).map_or_else(|| self.nodes.row(id), Ok))
     }
 }

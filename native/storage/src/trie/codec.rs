@@ -61,7 +61,7 @@ fn save<V: Value>(cell: &Arc<Cell<V>>, before: Option<u64>, saver: &mut dyn Save
     {
         stored = change;
     }
-    let id = saver.put(stored)?;
+    let id = saver.put(&stored)?;
     cell.set_id(id);
     Ok(id)
 }

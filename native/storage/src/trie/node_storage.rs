@@ -27,7 +27,7 @@ impl Source for NoSource {
 
 /// Stores new trie nodes in the database and assigns their ids.
 pub trait Saver {
-    fn put(&mut self, stored: Vec<u8>) -> Result<u64>;
+    fn put(&mut self, stored: &[u8]) -> Result<u64>;
     /// Return the id of the next new trie node.
     fn next(&self) -> u64;
     /// Load a stored trie node as the base of a delta.

@@ -15,9 +15,9 @@ struct Memory {
 }
 
 impl Saver for Memory {
-    fn put(&mut self, stored: Vec<u8>) -> Result<u64> {
+    fn put(&mut self, stored: &[u8]) -> Result<u64> {
         let id = self.next();
-        self.nodes.insert(id, stored);
+        self.nodes.insert(id, stored.to_vec());
         Ok(id)
     }
 
