@@ -4,8 +4,8 @@
 //! test below compares both.
 
 use alloy_primitives::{Address, U256};
-use alloy_rlp::Header;
-use ophion_primitives::errors::{Error, Result};
+use ophion_primitives::errors::Result;
+use ophion_storage::chain::rlp_item::{Item, damaged, number, wide};
 
 /// Fields of a transaction that borrow the bytes of a stored body.
 pub struct StoredTransaction<'a> {
@@ -77,67 +77,6 @@ fn read(kind: u8, mut fields: &[u8], size: usize) -> Result<StoredTransaction<'_
     let value = wide(Item::read(&mut fields)?.payload).ok_or_else(damaged)?;
     let input = Item::read(&mut fields)?.payload;
     Ok(StoredTransaction { kind, nonce: narrow(nonce)?, gas_limit, max_fee, max_tip, to, value, input, size })
-}
-
-/// Return a number of at most eight bytes.
-#[inline]
-fn small(payload: &[u8]) -> u64 {
-    payload.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-fn wide(payload: &[u8]) -> Option<U256> {
-    if payload.len() <= 8 { Some(U256::from(small(payload))) } else { U256::try_from_be_slice(payload) }
-}
-
-#[cold]
-fn damaged() -> Error {
-    Error::damaged("a stored transaction does not decode")
-}
-
-struct Item<'a> {
-    is_list: bool,
-    payload: &'a [u8],
-    /// Size of the item with its header.
-    size: usize,
-}
-
-impl<'a> Item<'a> {
-    /// Read an item. Fast path for a byte string below 56 bytes; the slow path is `alloy_rlp::Header::decode`. The test
-    /// below compares both.
-    #[inline(always)]
-    fn read(bytes: &mut &'a [u8]) -> Result<Self> {
-        let start = match bytes.first() {
-            Some(0..=0x7f) => 0,
-            Some(first @ (0x80 | 0x82..=0xb7)) => usize::from(*first - 0x80) + 1,
-            _ => return Self::read_any(bytes),
-        };
-        // a single byte is its own payload
-        let (from, size) = if start == 0 { (0, 1) } else { (1, start) };
-        let (item, rest) = bytes.split_at_checked(size).ok_or_else(damaged)?;
-        *bytes = rest;
-        Ok(Item { is_list: false, payload: &item[from..], size })
-    }
-
-    #[cold]
-    fn read_any(bytes: &mut &'a [u8]) -> Result<Self> {
-        let before = bytes.len();
-        let header = Header::decode(bytes).map_err(|_| damaged())?;
-        let (payload, rest) = bytes.split_at_checked(header.payload_length).ok_or_else(damaged)?;
-        *bytes = rest;
-        Ok(Item { is_list: header.list, payload, size: before - rest.len() })
-    }
-}
-
-#[inline]
-fn number(bytes: &mut &[u8]) -> Result<u128> {
-    let payload = Item::read(bytes)?.payload;
-    if payload.len() <= 8 {
-        return Ok(u128::from(small(payload)));
-    }
-    if payload.len() > 16 {
-        return Err(damaged());
-    }
-    Ok(payload.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
 }
 
 #[cfg(test)]

@@ -264,16 +264,22 @@ const MAX_OMMERS: usize = 16;
 
 /// Decode the items of a block after the header.
 pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
+    decode_body_with(payload, 0, Tx::decode)
+}
+
+/// Decode the items of a block after the header with a decoder of transactions. `count` is the number of transactions if
+/// it is known, else 0.
+pub(super) fn decode_body_with(payload: &[u8], count: usize, decode: impl Fn(Bytes) -> Result<Tx>) -> Result<BodyData> {
     let mut rest = payload;
     let (_, mut list) = item(&mut rest, "transactions", true)?;
     let shared = Bytes::copy_from_slice(list);
-    let mut txs = Vec::new();
+    let mut txs = Vec::with_capacity(count);
     while !list.is_empty() {
         let (start, end) = transaction_bounds(&shared, &mut list, txs.len())?;
         if txs.len() >= FEW_TRANSACTIONS && end < txs.len() * MIN_TRANSACTION_BYTES {
             return Err(Error::decode("transactions", "more of them than signed transactions have bytes"));
         }
-        let tx = Tx::decode(shared.slice(start..end));
+        let tx = decode(shared.slice(start..end));
         txs.push(tx.map_err(|cause| Error::decode(format_args!("transaction {}", txs.len()), cause))?);
     }
     let (ommers, withdrawals) = decode_rest(payload)?;

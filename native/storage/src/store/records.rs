@@ -11,8 +11,9 @@ use ophion_primitives::errors::{Error, Result};
 use super::known_rows::KnownRows;
 use super::missing_bodies::{body_row, receipts_row};
 use super::tables::{Table, Tables, meta};
-use crate::chain::body::{BodyData, Known, decode_body};
+use crate::chain::body::{BodyData, Known};
 use crate::chain::receipts::{self, ReceiptData};
+use crate::chain::stored_decoding::decode_stored_body;
 use crate::trie::{Source, load};
 
 /// Source of trie nodes in the database.
@@ -130,7 +131,8 @@ pub fn read_header<'t>(tables: &Tables, txn: &'t RoTxn<'_>, hash: &B256) -> Resu
 pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option<BodyData>> {
     let Some(record) = body_row(tables, txn, hash)? else { return Ok(None) };
     let (known, payload) = split_body(record, hash)?;
-    let body = decode_body(payload).map_err(|cause| Error::damaged(format!("body of block {hash}: {cause}")))?;
+    let body = decode_stored_body(payload, known.len())
+        .map_err(|cause| Error::damaged(format!("body of block {hash}: {cause}")))?;
     if known.len() != body.txs.len() {
         return Err(Error::damaged(format!("the body of block {hash} names {} senders", known.len())));
     }
