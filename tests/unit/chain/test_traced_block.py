@@ -98,6 +98,10 @@ def program(random: Random, contracts: int) -> bytes:
         call,
         lambda: "60003550",
         lambda: f"6001600155 60{random.randrange(9):02x} 600255",
+        # slots that several transactions read, increase and clear
+        lambda: f"60{random.randrange(3, 6):02x} 54 50",
+        lambda: f"6001 60{(slot := random.randrange(3, 6)):02x} 54 01 60{slot:02x} 55",
+        lambda: f"6000 60{random.randrange(3, 6):02x} 55",
     ]
     pieces += [lambda: "600160005260206000a0", lambda: "60006000 6000 f0 50"]
     ends = ["00", "", "", "60206000f3", "6020611000f3", "60006000fd", "60206000fd", "fe", "01", f"73{'aa' * 20}ff"]
@@ -127,9 +131,15 @@ def test_the_fast_paths_of_a_replay_agree_with_the_slow_path(tmp_path: Path, for
             plain = random.choice(
                 [caller.address, MINER, random.randbytes(20), DEV_KEYS[0].address, bytes([0] * 19 + [4])]
             )
-            to = plain if nonce % 3 == 0 else contract_address(DEV_KEYS[1].address, random.randrange(contracts))
+            to: bytes | None = (
+                plain if nonce % 3 == 0 else contract_address(DEV_KEYS[1].address, random.randrange(contracts))
+            )
             value, data = random.choice([0, 0, 5, 10**15]), random.choice([b"", b"", b"\x01" * 40])
-            gas = random.choice([GAS, 21_000 if to == plain and not data and to[-1] != 4 else 90_000])
+            if random.random() < 0.05:
+                # a creation, and code that reads the balance of its creator
+                to, data = None, bytes.fromhex(f"73{caller.address.hex()}31 600155 6001 54 600355 60206000f3")
+            is_plain = to is not None and to == plain and not data and to[-1] != 4
+            gas = random.choice([GAS, 21_000 if is_plain else 90_000])
             transactions.append(
                 legacy_transaction(caller, nonce, to=to, value=value, data=data, gas=gas, gas_price=10**10)
             )

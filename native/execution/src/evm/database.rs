@@ -36,7 +36,8 @@ pub struct Entry {
 
 #[derive(Clone)]
 struct SlotEntry {
-    hash: B256,
+    /// Keccak hash of the slot's key. Computed when it is needed: replays do not hash new slots.
+    hash: Option<B256>,
     /// Value of the slot before the block.
     before: U256,
     /// Value of the slot when the trie was last updated (`update_trie`).
@@ -46,8 +47,13 @@ struct SlotEntry {
 }
 
 impl SlotEntry {
-    fn new(hash: B256, value: U256) -> Self {
+    fn new(hash: Option<B256>, value: U256) -> Self {
         SlotEntry { hash, before: value, synced: value, now: value }
+    }
+
+    /// Return the Keccak hash of the slot's key.
+    fn hash(&mut self, key: &U256) -> B256 {
+        *self.hash.get_or_insert_with(|| slot_hash(key))
     }
 }
 
@@ -261,7 +267,7 @@ impl ExecDb {
         let before = Database::storage(self, *address, slot)?;
         let entry = self.entry(address)?;
         let known = entry.storage.entry(slot);
-        known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now = value;
+        known.or_insert_with(|| SlotEntry::new(None, before)).now = value;
         entry.mark_changed();
         Ok(())
     }
@@ -296,7 +302,15 @@ impl ExecDb {
         Ok(())
     }
 
-    fn apply(&mut self, address: Address, account: EvmAccount) -> Result<()> {
+    /// Apply all transactions that an EVM has run since its last `finalize`. None of them may have created or deleted
+    /// a contract.
+    pub fn commit_several(&mut self, changes: AddressMap<EvmAccount>) -> Result<()> {
+        changes.into_iter().try_for_each(|(address, account)| self.apply(address, account, true))
+    }
+
+    /// Apply the changes of an account. revm compares a slot with its value before the transaction that used the slot
+    /// last. So after `several` transactions, a changed slot may look unchanged.
+    fn apply(&mut self, address: Address, account: EvmAccount, several: bool) -> Result<()> {
         if !account.is_touched() {
             return Ok(());
         }
@@ -323,11 +337,11 @@ impl ExecDb {
         }
         entry.info = info;
         for (slot, value) in account.storage {
-            if value.is_changed() {
+            let now = value.present_value;
+            let differs = || entry.storage.get(&slot).map_or(!now.is_zero(), |known| known.now != now);
+            if value.is_changed() || (several && differs()) {
                 let before = if entry.wiped { U256::ZERO } else { value.original_value };
-                let known = entry.storage.entry(slot);
-                known.or_insert_with(|| SlotEntry::new(keccak256(slot.to_be_bytes::<32>()), before)).now =
-                    value.present_value;
+                entry.storage.entry(slot).or_insert_with(|| SlotEntry::new(None, before)).now = now;
                 entry.mark_changed();
             }
         }
@@ -366,11 +380,12 @@ impl ExecDb {
                 account.nonce = info.nonce;
                 account.balance = info.balance;
                 account.code_hash = info.code_hash;
-                let mut slots: Vec<_> = storage.values_mut().filter(|slot| slot.now != slot.synced || wiped).collect();
-                slots.sort_unstable_by_key(|slot| slot.hash);
-                for slot in slots {
+                let changed = storage.iter_mut().filter(|(_, slot)| slot.now != slot.synced || wiped);
+                let mut slots: Vec<_> = changed.map(|(key, slot)| (slot.hash(key), slot)).collect();
+                slots.sort_unstable_by_key(|(hash, _)| *hash);
+                for (hash, slot) in slots {
                     slot.synced = slot.now;
-                    let key = Nibbles::unpack(slot.hash);
+                    let key = Nibbles::unpack(hash);
                     if slot.now.is_zero() && view.fork.is_none() {
                         account.storage.remove(&key, view)?;
                     } else {
@@ -407,7 +422,8 @@ impl ExecDb {
                     changed_entries += 1;
                 }
                 if !value.now.is_zero() && (value.before.is_zero() || entry.wiped) {
-                    preimages.push((value.hash, slot.to_be_bytes::<32>().to_vec()));
+                    let hash = value.hash.unwrap_or_else(|| slot_hash(slot));
+                    preimages.push((hash, slot.to_be_bytes::<32>().to_vec()));
                 }
             }
             let account = match entry.info.as_ref().or(deleted.as_ref()) {
@@ -473,10 +489,14 @@ impl Entry {
         self.wiped = true;
         self.storage.clear();
         if is_fork {
-            let marker = SlotEntry { now: U256::ONE, ..SlotEntry::new(LOCAL_STORAGE_KEY, U256::ZERO) };
+            let marker = SlotEntry { now: U256::ONE, ..SlotEntry::new(Some(LOCAL_STORAGE_KEY), U256::ZERO) };
             self.storage.insert(LOCAL_STORAGE, marker);
         }
     }
+}
+
+fn slot_hash(key: &U256) -> B256 {
+    keccak256(key.to_be_bytes::<32>())
 }
 
 /// Return the hash of contract code, and the code with its jump destinations; None for empty code.
@@ -520,10 +540,10 @@ impl Database for ExecDb {
             return Ok(U256::ZERO);
         }
         let account = entry.hash;
-        let hash = keccak256(slot.to_be_bytes::<32>());
+        let hash = slot_hash(&slot);
         let value = self.view.storage(&address, &account, &slot, &hash)?;
         let entry = self.entries.get_mut(&address).expect("made above");
-        entry.storage.insert(slot, SlotEntry::new(hash, value));
+        entry.storage.insert(slot, SlotEntry::new(Some(hash), value));
         self.reads += 1;
         Ok(value)
     }
@@ -545,7 +565,7 @@ impl DatabaseCommit for ExecDb {
     fn commit(&mut self, changes: AddressMap<EvmAccount>) {
         for (address, account) in changes {
             // revm has already read these accounts, so `apply` does not read the database
-            self.apply(address, account).expect("an account that was read can be written");
+            self.apply(address, account, false).expect("an account that was read can be written");
         }
     }
 }

@@ -22,13 +22,18 @@ pub struct AccountChange {
 impl AccountChange {
     /// Apply the changes to an account. An empty account becomes None (EIP-161).
     pub fn apply(&self, account: &mut Option<AccountInfo>) -> Result<()> {
-        let info = account.get_or_insert_default();
+        self.apply_to(account.get_or_insert_default())?;
+        account.take_if(|info| info.is_empty());
+        Ok(())
+    }
+
+    /// Apply the changes to an account that may become empty.
+    pub fn apply_to(&self, info: &mut AccountInfo) -> Result<()> {
         let balance = info.balance.checked_add(self.received).and_then(|sum| sum.checked_sub(self.spent));
         let (Some(balance), Some(nonce)) = (balance, info.nonce.checked_add(self.sent)) else {
             return Err(Error::damaged("a stored transfer does not fit the state before its block"));
         };
         (info.balance, info.nonce) = (balance, nonce);
-        account.take_if(|info| info.is_empty());
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use alloy_primitives::{Address, U256};
 use ophion_execution::evm::context::EvmContext;
-use ophion_execution::evm::evm_builder::Evm;
+use ophion_execution::evm::evm_builder::{Evm, db};
 use ophion_execution::evm::return_gas;
 use ophion_primitives::errors::Error;
 use revm::context::TxEnv;
@@ -242,6 +242,14 @@ impl<I> Handler for FrameHandler<'_, I> {
     type HaltReason = HaltReason;
 
     fn run_exec_loop(&mut self, evm: &mut Self::Evm, first: FrameInit) -> Result<FrameResult, Self::Error> {
+        let result = self.run_frames(evm, first)?;
+        // a creation may collide with such an account (create_collision.rs)
+        if db(evm).has_storage_only_account() { Err(unsuitable(NeedsInstructions)) } else { Ok(result) }
+    }
+}
+
+impl<I> FrameHandler<'_, I> {
+    fn run_frames(&mut self, evm: &mut Evm<I>, first: FrameInit) -> Result<FrameResult, EVMError<Error>> {
         if let Some(result) = self.start(evm, first)? {
             return Ok(result);
         }

@@ -32,6 +32,7 @@ use crate::jobs::streams::TracedBlock;
 use crate::output::sink::Sink;
 use crate::parity::state_diff::{AccountDiff, visit_diff};
 use crate::replay::block::{Block, Place, Ran, Tracing, start, trace_one};
+use crate::replay::kept_journal;
 use crate::replay::plain_transfer::{self, TRANSFER_GAS, Touched};
 use crate::replay::recording::{Recording, Report};
 
@@ -96,21 +97,33 @@ pub fn visit(
     let block = &block.block();
     let proven =
         if parts.changes || !is_fast { Vec::new() } else { plain_transfer::proven(&before, block.env, &block.hash)? };
+    // the receipts tell transfers apart from calls, so that neither needs an account from the database between them
+    let keeps_journal = is_fast && parts.entries && proven.len() == block.body.txs.len();
     let tracer = Recording::new(&mut sink, CallEvents::default(), ObserverReport { observer, parts });
     let mut evm = start(block.env, before, block.env.cfg(), tracer);
     return_gas::install(&mut evm);
     for (index, (tx, Known { hash, sender })) in block.body.txs.iter().zip(known).enumerate() {
         let place = Place { block_hash: block.hash, block_number: block.env.number, hash: *hash, index };
         evm.inspector.0.check()?;
-        let is_proven = proven.get(index).is_some_and(|is_proven| *is_proven);
-        if is_fast && (transfer(&mut evm, block, tx, *sender, &place, is_proven)? || run(&mut evm, tx, *sender, place)?)
-        {
+        let is_proven = proven.get(index).copied();
+        if is_fast && transfer(&mut evm, block, tx, *sender, &place, is_proven.filter(|_| keeps_journal))? {
+            continue;
+        }
+        if keeps_journal {
+            if run_on(&mut evm, tx, *sender, place)? {
+                continue;
+            }
+            kept_journal::flush(&mut evm)?;
+        } else if is_fast && run(&mut evm, tx, *sender, place)? {
             continue;
         }
         trace_one(&mut evm, tx_env(tx, *sender), Some(place)).map_err(|cause| match cause {
             Error::Refused(reason) => Error::InvalidBody(format!("transaction {index}: {reason}")),
             other => other,
         })?;
+    }
+    if keeps_journal {
+        kept_journal::flush(&mut evm)?;
     }
     let mut db = evm.ctx.journaled_state.database;
     let changed_at_end = if has_request_contracts(&mut db, block)? { None } else { Some(changed_at_end) };
@@ -148,28 +161,34 @@ fn has_request_contracts(db: &mut ExecDb, block: &Block<'_>) -> Result<bool> {
 
 type Observing<'s, 'v, V> = Tracing<Recording<'s, ObserverReport<'v, V>>>;
 
-/// Apply a plain transfer without the EVM. Returns false if the transaction is no plain transfer. `is_proven` means that
-/// its receipt proves that no code ran.
+/// Apply a plain transfer without the EVM. Returns false if the transaction is no plain transfer. `is_proven` tells
+/// whether its receipt proves that no code ran; None if the receipts do not tell.
 fn transfer<V: BlockObserver>(
     evm: &mut Observing<'_, '_, V>,
     block: &Block<'_>,
     tx: &Tx,
     sender: Address,
     place: &Place,
-    is_proven: bool,
+    is_proven: Option<bool>,
 ) -> Result<bool> {
     let Some(to) = plain_transfer::recipient(block.env, tx) else { return Ok(false) };
     if evm.precompiles.contains(&to) {
         return Ok(false);
     }
-    let db = &mut evm.ctx.journaled_state.database;
-    let touched = if is_proven {
-        plain_transfer::apply_proven(db, block.env, tx, (sender, to))?;
-        Vec::new()
-    } else {
-        let Some(touched) = plain_transfer::apply(db, block.env, tx, (sender, to))? else { return Ok(false) };
-        touched
+    let journal = &mut evm.ctx.journaled_state;
+    let touched = match is_proven {
+        Some(false) => return Ok(false),
+        Some(true) => {
+            plain_transfer::apply_proven(journal, block.env, tx, (sender, to))?;
+            Vec::new()
+        }
+        None => {
+            let db = &mut journal.database;
+            let Some(touched) = plain_transfer::apply(db, block.env, tx, (sender, to))? else { return Ok(false) };
+            touched
+        }
     };
+    let db = &mut journal.database;
     let ObserverReport { observer, parts } = evm.inspector.0.report();
     if parts.entries {
         let gas = tx.envelope.gas_limit() - TRANSFER_GAS;
@@ -181,6 +200,34 @@ fn transfer<V: BlockObserver>(
                 observer.change(place, db, &diff)?;
             }
         }
+    }
+    Ok(true)
+}
+
+/// Run a transaction without an inspector on the journal of the transactions before it. Returns false, without any
+/// effect, if it needs the slow path.
+fn run_on<V: BlockObserver>(evm: &mut Observing<'_, '_, V>, tx: &Tx, sender: Address, place: Place) -> Result<bool> {
+    if db(evm).has_storage_only_account() {
+        return Ok(false);
+    }
+    let tx = tx_env(tx, sender);
+    let is_alone = kept_journal::needs_own_journal(&tx);
+    if is_alone || kept_journal::is_full(evm) {
+        kept_journal::flush(evm)?;
+    }
+    let mut frames = FrameEntries::default();
+    evm.ctx.set_tx(tx);
+    let result = FrameHandler::new(&mut frames).run(evm);
+    let tx = std::mem::take(&mut evm.ctx.tx);
+    let result = match result {
+        Ok(result) => result,
+        Err(EVMError::Database(cause)) => return Err(cause),
+        Err(_) => return Ok(false),
+    };
+    let entries = frames.finish(&tx, &result);
+    evm.inspector.0.report().observer.entries(&place, result.logs(), &entries);
+    if is_alone {
+        kept_journal::flush(evm)?;
     }
     Ok(true)
 }

@@ -12,8 +12,11 @@ use ophion_execution::evm::unread_accounts::AccountChange;
 use ophion_primitives::errors::Result;
 use ophion_storage::chain::body::Tx;
 use ophion_storage::chain::receipts::visit_heads;
+use revm::context::Journal;
 use revm::primitives::hardfork::SpecId;
 use revm::state::AccountInfo;
+
+use super::kept_journal;
 
 /// Gas of a transaction without input, access list and code.
 pub const TRANSFER_GAS: u64 = 21_000;
@@ -94,13 +97,18 @@ pub fn proven(db: &ExecDb, env: &BlockEnv, hash: &B256) -> Result<Vec<bool>> {
 }
 
 /// Apply a transfer in the form of a plain transfer that the receipt has proven, without reading the accounts.
-pub fn apply_proven(db: &mut ExecDb, env: &BlockEnv, tx: &Tx, (sender, to): (Address, Address)) -> Result<()> {
+pub fn apply_proven(
+    journal: &mut Journal<ExecDb>,
+    env: &BlockEnv,
+    tx: &Tx,
+    (sender, to): (Address, Address),
+) -> Result<()> {
     let (fees, tip) = fees(env, tx);
     let value = tx.envelope.value();
     let spent = value.saturating_add(fees);
-    db.add(&sender, &AccountChange { spent, sent: 1, ..Default::default() })?;
-    db.add(&to, &AccountChange { received: value, ..Default::default() })?;
-    db.add(&env.beneficiary, &AccountChange { received: tip, ..Default::default() })
+    kept_journal::add(journal, &sender, &AccountChange { spent, sent: 1, ..Default::default() })?;
+    kept_journal::add(journal, &to, &AccountChange { received: value, ..Default::default() })?;
+    kept_journal::add(journal, &env.beneficiary, &AccountChange { received: tip, ..Default::default() })
 }
 
 /// Return the fees of a plain transfer, and the part of them that the beneficiary of the block receives.
