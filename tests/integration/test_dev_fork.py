@@ -177,7 +177,7 @@ def test_a_running_node_resets_to_a_fork_and_to_another_block(source: tuple[Node
 def test_a_source_that_goes_away_is_one_error(source: tuple[Node, Proxy], tmp_path: Path) -> None:
     _, proxy = source
     with forked(tmp_path, proxy, "--retries=1", "--fork-retry-backoff=10") as fork:
-        raw = fork.ask("eth_signTransaction", SENT)["raw"]
+        raw = fork.ask("eth_signTransaction", SENT)
         proxy.is_away = True
         try:
             sent = fork.answer("eth_sendRawTransaction", raw)

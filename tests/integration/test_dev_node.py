@@ -259,6 +259,22 @@ def test_a_state_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("option", ["--state", "--load-state"])
+def test_a_bad_state_file_is_reported_with_the_option_that_names_it(option: str, tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    file.write_text("no state")
+    said = refusal("dev", f"--data-path={tmp_path / 'data'}", *QUIET, "--rpc-http-port=0", f"{option}={file}")
+    assert f"{option}: {file}: " in said
+    assert ("--load-state" in said) is (option == "--load-state")
+
+
+def test_the_preset_of_anvil_signs_for_the_first_account(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        raw = node.ask("eth_signTransaction", {"to": OTHER, "value": "0x", "maxPriorityFeePerGas": "0x"})
+        sent = node.ask("eth_getTransactionByHash", node.ask("eth_sendRawTransaction", raw))
+        assert (sent["from"], sent["value"], sent["maxPriorityFeePerGas"]) == (FIRST, "0x0", "0x0")
+
+
 def test_the_preset_of_hardhat(tmp_path: Path) -> None:
     with dev(tmp_path / "data", "--preset=hardhat") as (node, _):
         assert node.ask("web3_clientVersion").startswith("HardhatNetwork/")

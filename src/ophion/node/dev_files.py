@@ -82,14 +82,16 @@ class DevFiles:
         await replay(self._node, transaction)
 
     async def _load(self, path: Path) -> None:
+        # `--state` names one file for both
+        option = "--state" if path == self._config.dev.dump_state else "--load-state"
         try:
             await load(self._node, decode_dump(content_of(path, _MAX_STATE_BYTES)))
         except OSError as error:
-            raise ConfigError(f"--load-state: {path}: {error.strerror}") from error
+            raise ConfigError(f"{option}: {path}: {error.strerror}") from error
         except ValueError as error:
-            raise ConfigError(f"--load-state: {path}: {error}") from error
+            raise ConfigError(f"{option}: {path}: {error}") from error
         except BadStateFile as error:
-            raise ConfigError(f"--load-state: {path}: {error.message}") from error
+            raise ConfigError(f"{option}: {path}: {error.message}") from error
 
     def _write_keys(self, path: Path) -> None:
         try:

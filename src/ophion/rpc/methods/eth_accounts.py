@@ -21,11 +21,12 @@ from ophion.primitives.types import Address
 from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema import render
 from ophion.rpc.schema.registry import Example, method
-from ophion.rpc.schema.schemas import AddressList, FilledResult
+from ophion.rpc.schema.schemas import AddressList, FilledResult, SignedResult
 from ophion.rpc.schema.wire_types import AddressParam, Data, DataParam, HashResult, TextParam, WireType
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.failed_transaction import is_reported, raise_if_failed
 from ophion.rpc.services.transaction_request import (
+    TransactionRequest,
     TransactionRequestParam,
     UnreadRequestParam,
     decode_transaction_request,
@@ -59,10 +60,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
             "The method eth_sendTransaction is not supported. Use eth_sendRawTransaction to send a signed transaction "
             f"to {name}.",
         )
-    request = decode_transaction_request(transaction)
-    is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
-    if is_anvil and request.call.sender is None and ctx.accounts.addresses:
-        request = replace(request, call=dataclasses.replace(request.call, sender=ctx.accounts.addresses[0]))
+    request = _with_sender(ctx, decode_transaction_request(transaction))
     key = _signer(ctx, request.sender)
     unsigned = await filled(ctx, request, takes_failing=ctx.dev is not None and ctx.dev.mines_failing)
     if unsigned.type == BLOB:
@@ -81,6 +79,18 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     if is_reporting:
         await raise_if_failed(ctx, hash)
     return hash
+
+
+def _is_anvil(ctx: RpcContext) -> bool:
+    return ctx.dev is not None and ctx.dev.identity.preset == "anvil"
+
+
+def _with_sender(ctx: RpcContext, request: TransactionRequest) -> TransactionRequest:
+    """Return the request with a sender: with the preset `anvil`, the first account is the default."""
+    assert ctx.accounts is not None
+    if request.call.sender is None and ctx.accounts.addresses and _is_anvil(ctx):
+        return replace(request, call=dataclasses.replace(request.call, sender=ctx.accounts.addresses[0]))
+    return request
 
 
 def _is_plain(unsigned: UnsignedTransaction) -> bool:
@@ -115,12 +125,19 @@ def _signed_natively(unsigned: UnsignedTransaction, key: PrivateKey) -> Transact
 
 
 @method("eth_signTransaction", needs={"accounts"})
-async def sign_transaction(ctx: RpcContext, transaction: TransactionRequestParam) -> FilledResult:
-    """Signs a transaction of one of the node's accounts without sending it; fills in missing fields."""
-    key = _key(ctx, transaction.sender)
-    unsigned = await filled(ctx, transaction)
+async def sign_transaction(ctx: RpcContext, transaction: TransactionRequestParam) -> SignedResult:
+    """Signs a transaction of one of the node's accounts without sending it; fills in missing fields.
+
+    A development node with the preset `anvil` takes the first account as the default sender, and returns only the
+    encoded transaction.
+    """
+    request = _with_sender(ctx, transaction)
+    key = _key(ctx, request.sender)
+    unsigned = await filled(ctx, request)
     signature = key.sign(unsigned.signing_hash)
     raw = unsigned.with_signature(signature)
+    if _is_anvil(ctx):
+        return data(raw)
     return {"raw": data(raw), "tx": render.unsigned_transaction(unsigned, key.address, keccak256(raw), signature)}
 
 

@@ -392,4 +392,12 @@ FilledResult = Annotated[
         _object({"raw": _DATA, "tx": {"type": "object"}}),
     ),
 ]
+SignedResult = Annotated[
+    dict[str, Any] | str,
+    object_result(
+        "signed transaction",
+        "the complete transaction, encoded and as an object; with the preset anvil only the encoded one",
+        {"anyOf": [_object({"raw": _DATA, "tx": {"type": "object"}}), _DATA]},
+    ),
+]
 PENDING_LIST: Final = spliced_result("transactions", "pending transaction objects", _array(TRANSACTION))

@@ -31,7 +31,7 @@ _STATES: Final = {
 }
 """Methods about the state of an account, with the position of the block. Their result is never null in Anvil."""
 
-_CALLS: Final = frozenset(
+CALLS: Final = frozenset(
     {
         "eth_call",
         "eth_estimateGas",
@@ -43,6 +43,7 @@ _CALLS: Final = frozenset(
         "debug_traceCall",
     }
 )
+"""Methods whose first parameter is a call object."""
 _FILTERS: Final = frozenset({"eth_getLogs", "eth_newFilter"})
 _ACCOUNTS: Final = frozenset(("eth_getAccount", "eth_getAccountInfo"))
 _EDITS: Final = frozenset(
@@ -129,7 +130,7 @@ def _unknown_block(ctx: RpcContext, block: Any) -> RpcError:
 
 def _addresses_of(name: str) -> Callable[[Sequence[Any]], Iterator[Any]] | None:
     """Return a function that yields the addresses in the parameters of a method, or None if it takes none."""
-    if name in _CALLS:
+    if name in CALLS:
         return _call_addresses
     if name in _FILTERS:
         return _filter_addresses
