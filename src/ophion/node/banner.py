@@ -10,7 +10,7 @@ from msgspec import Struct
 from ophion import __version__
 from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.primitives.header import Header
-from ophion.primitives.types import WEI_PER_ETHER
+from ophion.primitives.types import WEI_PER_ETHER, Hash32
 from ophion.rpc.schema.render import checksum_address
 
 
@@ -34,6 +34,15 @@ def banner(summary: StartupSummary) -> str:
     return "\n".join(_lines(summary)) + "\n"
 
 
+class ForkSummary(Struct, frozen=True):
+    """The forked chain and block."""
+
+    url: str
+    number: int
+    hash: Hash32
+    chain_id: int
+
+
 class DevSummary(Struct, frozen=True):
     """Values of a node with the preset of Anvil, which its startup text shows."""
 
@@ -44,6 +53,7 @@ class DevSummary(Struct, frozen=True):
     mnemonic: str
     derivation_path: str
     genesis: Header
+    fork: ForkSummary | None = None
 
 
 def anvil_banner(summary: DevSummary) -> str:
@@ -59,6 +69,7 @@ def anvil_banner(summary: DevSummary) -> str:
         ("Available Accounts", accounts),
         ("Private Keys", keys),
         ("Wallet", wallet),
+        *([] if summary.fork is None else [("Fork", _fork(summary.fork))]),
         ("Chain ID", [str(summary.chain_id)]),
         ("Base Fee", [str(header.base_fee_per_gas or 0)]),
         ("Gas Limit", [str(header.gas_limit)]),
@@ -69,6 +80,15 @@ def anvil_banner(summary: DevSummary) -> str:
     for title, values in blocks:
         lines += [title, "=" * 18, "", *values, ""]
     return "\n".join([*lines, *(f"Listening on {address}" for address in summary.addresses)]) + "\n"
+
+
+def _fork(fork: ForkSummary) -> list[str]:
+    return [
+        f"Endpoint:       {fork.url}",
+        f"Block number:   {fork.number}",
+        f"Block hash:     0x{fork.hash.hex()}",
+        f"Chain ID:       {fork.chain_id}",
+    ]
 
 
 def _ether(wei: int) -> str:

@@ -14,7 +14,7 @@ from ophion.chainspec.dev_network import MNEMONIC
 from ophion.dev.cheat_codes import DevNode
 from ophion.dev.state_dump import BadStateFile, decode_dump, dump, load
 from ophion.errors import ConfigError
-from ophion.node.banner import DevSummary
+from ophion.node.banner import DevSummary, ForkSummary
 from ophion.node.config import NodeConfig
 from ophion.node.core_config import CoreConfig
 from ophion.primitives.hexcodec import data
@@ -38,7 +38,15 @@ def dev_summary(config: NodeConfig, core: NodeCore, port: int) -> DevSummary:
         mnemonic=config.dev.mnemonic or MNEMONIC,
         derivation_path=config.dev.derivation_path,
         genesis=core.chain.genesis.header,
+        fork=None if core.dev is None else _fork_summary(core.dev),
     )
+
+
+def _fork_summary(node: DevNode) -> ForkSummary | None:
+    if node.fork is None:
+        return None
+    point = node.fork.point
+    return ForkSummary(node.fork.settings.url, point.number, point.header.hash, point.chain_id)
 
 
 def _address(host: str, port: int) -> str:

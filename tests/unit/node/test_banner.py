@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ophion.chainspec.dev_network import DEV_ACCOUNTS, ORIGINAL_ACCOUNTS
 from ophion.chainspec.genesis import parse_genesis
-from ophion.node.banner import DevSummary, StartupSummary, anvil_banner, banner
+from ophion.node.banner import DevSummary, ForkSummary, StartupSummary, anvil_banner, banner
 from ophion.primitives.types import ZERO_HASH
 
 SUMMARY = StartupSummary(
@@ -77,3 +77,25 @@ def test_the_banner_of_the_preset_has_the_lines_that_tools_of_anvil_read() -> No
         title: lines[lines.index(title) + 3] for title in ("Chain ID", "Base Fee", "Gas Limit", "Genesis Timestamp")
     }
     assert values == {"Chain ID": "31337", "Base Fee": "0", "Gas Limit": "16", "Genesis Timestamp": "5"}
+    assert "Fork" not in lines
+
+
+def test_the_banner_of_a_fork_shows_its_source_as_anvil_does() -> None:
+    genesis = parse_genesis('{"config": {"chainId": 5, "ethash": {}}, "gasLimit": "0x10", "difficulty": "0x1"}')
+    summary = DevSummary(
+        addresses=["127.0.0.1:8545"],
+        chain_id=5,
+        accounts=(),
+        mnemonic="one two",
+        derivation_path="m/44'/60'/0'/0/",
+        genesis=genesis.header(ZERO_HASH),
+        fork=ForkSummary("http://127.0.0.1:9545", 2, b"\x11" * 32, 5),
+    )
+    lines = anvil_banner(summary).splitlines()
+    start = lines.index("Fork")
+    assert lines[start + 3 : start + 7] == [
+        "Endpoint:       http://127.0.0.1:9545",
+        "Block number:   2",
+        "Block hash:     0x" + "11" * 32,
+        "Chain ID:       5",
+    ]
