@@ -62,6 +62,25 @@ def started(anvil: Path, *options: str) -> Iterator[tuple[Node, list[str]]]:
     rest.join(60)
 
 
+def test_an_option_without_effect_writes_nothing_to_stderr(anvil: Path) -> None:
+    process = subprocess.Popen(
+        [anvil, "--port=0", "--prune-history"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if line.startswith("Listening on"):
+            break
+    process.terminate()
+    assert process.communicate(timeout=60)[1] == ""
+    assert any(line.startswith("Warning: --prune-history has no effect.") for line in lines)
+
+
 def test_tools_find_the_banner_and_the_methods(anvil: Path, tmp_path: Path) -> None:
     out = tmp_path / "config.json"
     with started(anvil, "-a", "2", "--mnemonic-seed-unsafe", "1", "--config-out", str(out), "-j", "2") as (node, lines):

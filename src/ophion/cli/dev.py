@@ -61,8 +61,12 @@ def start(options: DevOptions, session: CommandSession) -> int:
     # omit the warning that API group PERM is enabled without permissioning: the preset enabled it, not the user
     unexpected = (warning for warning in warnings_of(loaded) if warning != PERM_WITHOUT_PERMISSIONS)
     misspelt = misspelt_variables(os.environ, specs_of(NodeConfig))
-    for warning in (*misspelt, *session.warnings, *idle_warnings(options), *unexpected):
+    for warning in (*misspelt, *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)
+    # prool takes text on stderr for a failed start of anvil
+    stream = sys.stdout if options.preset is DevPreset.ANVIL else sys.stderr
+    for warning in idle_warnings(options):
+        print(f"Warning: {warning}", file=stream, flush=True)
     return launch(loaded, _attach_execution_log)
 
 
