@@ -18,7 +18,7 @@ from ophion.node.config import NodeConfig
 from ophion.node.node_key_file import load_key
 from ophion.primitives.types import HASH_LENGTH, Address
 from ophion.privacy.flexible_groups import PRECOMPILE, FlexibleGroups
-from ophion.privacy.markers import Markers
+from ophion.privacy.marker_sender import MarkerSender
 from ophion.privacy.private_executor import PrivateExecutor
 from ophion.privacy.service import Privacy
 from ophion.privacy.submission import Submission
@@ -105,7 +105,7 @@ def build_privacy(config: NodeConfig, core: NodeCore, enclave: Enclave, lanes: L
     if chosen.flexible:
         precompile = PRECOMPILE
         flexible = FlexibleGroups(executor.ledger, executor.hand_overs, enclave, lanes, lambda: queries.head_number)
-    markers = Markers(core.pool, lanes, entropy, precompile, _marker_key(config), account_nonce)
+    markers = MarkerSender(core.pool, lanes, entropy, precompile, _marker_key(config), account_nonce)
     submission = Submission(enclave, markers, lanes, core.chain.spec.chain_id, private_nonce, flexible, chosen.max_gas)
     return Privacy(enclave, executor, submission, queries, core.pool, precompile, chosen.multi_tenancy, flexible)
 

@@ -8,7 +8,7 @@ hashes of public blocks. It writes its position together with the results, so a 
 that arrives after its marker is executed at the marker's position, followed by all later transactions of its group.
 
     submission        validates a private transaction
-    markers           signs marker transactions
+    marker_sender     signs marker transactions and adds them to the pool
     private_executor  walks the chain from marker to marker
     late_payloads     executes payloads that arrive after their markers
     marker_settings   options and keys with which markers were read, and what happens when they change

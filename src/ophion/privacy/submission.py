@@ -17,7 +17,7 @@ from ophion.native.exceptions import NativeError
 from ophion.native.privacy import PrivateTransaction, decode_private_transaction, decode_private_transactions
 from ophion.primitives.types import Address, Hash32
 from ophion.privacy.flexible_groups import FlexibleGroups
-from ophion.privacy.markers import MarkerDraft, MarkerRequest, Markers
+from ophion.privacy.marker_sender import MarkerDraft, MarkerRequest, MarkerSender
 from ophion.privacy.options import DEFAULT_MAX_GAS
 from ophion.runtime.batching import Batches
 from ophion.runtime.thread_pools import Lanes
@@ -50,7 +50,7 @@ class Submission:
     def __init__(
         self,
         enclave: Enclave,
-        markers: Markers,
+        markers: MarkerSender,
         lanes: Lanes,
         chain_id: int,
         private_nonce: Callable[[bytes, Address], int],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ophion.errors import PoolRejected
-from ophion.privacy.markers import MarkerRequest, Markers
+from ophion.privacy.marker_sender import MarkerRequest, MarkerSender
 from ophion.runtime.clock import SystemEntropy
 from ophion.runtime.thread_pools import InlineLanes
 from ophion.testing.node_core import TestCore, open_core
@@ -18,9 +18,9 @@ from ophion.testing.signing import DEV_KEYS
 PRECOMPILE = (126).to_bytes(20, "big")
 
 
-def markers_of(node: TestCore, has_key: bool) -> Markers:
+def markers_of(node: TestCore, has_key: bool) -> MarkerSender:
     key = DEV_KEYS[2] if has_key else None
-    return Markers(
+    return MarkerSender(
         node.pool, InlineLanes(), SystemEntropy(), PRECOMPILE, key, lambda one: node.queries.head_state.nonce(one)
     )
 

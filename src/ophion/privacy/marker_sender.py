@@ -1,4 +1,4 @@
-"""`Markers`: signs marker transactions and assigns their nonces.
+"""`MarkerSender`: signs marker transactions and assigns their nonces.
 
 With a random key per marker, the sender is hidden and the nonce is always 0. A random key has no funds, so the network
 must have free gas. A fixed key of the node has funds and consecutive nonces, which are assigned here. After a refusal
@@ -44,7 +44,7 @@ class MarkerDraft(Struct, frozen=True):
     """
 
 
-class Markers:
+class MarkerSender:
     """Signs markers and adds them to the pool."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Markers:
         key: PrivateKey | None,
         account_nonce: Callable[[Address], int],
     ) -> None:
-        """Create the signer of markers. `account_nonce` returns the nonce of an account at the head."""
+        """`account_nonce` returns the nonce of an account at the head."""
         self._pool = pool
         self._entropy = entropy
         self._precompile = precompile
