@@ -91,4 +91,4 @@ def test_methods_that_are_imported_after_the_start() -> None:
         "print(*sys.modules)"
     )
     modules = imported(code)
-    check(modules, 289, {"ophion.consensus.bft.engine", "ophion.consensus.clique", "ophion.proofs"})
+    check(modules, 289, {"ophion.consensus.bft.engine", "ophion.consensus.clique_snapshot", "ophion.proofs"})

@@ -19,9 +19,9 @@ from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.block_environment import EnvOverrides, block_env
 from ophion.chain.chain import Chain
 from ophion.chain.events import ChainEvent
+from ophion.consensus.clique_to_qbft import is_final_at
 from ophion.consensus.engine import BlockPreferences
 from ophion.consensus.header_rules import GAS_PER_BLOB, blob_base_fee
-from ophion.consensus.migration import is_final_at
 from ophion.errors import OphionError
 from ophion.native.executor import BlockEnv, LatestBlock, State
 from ophion.native.transactions import Body

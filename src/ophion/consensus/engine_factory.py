@@ -26,7 +26,7 @@ def engine_for(spec: ChainSpec, verifies_work: bool = True, equal_timestamps: bo
         engine = CliqueEngine(spec)
         if spec.migrates_from_clique:
             from ophion.consensus.bft.engine import BftEngine
-            from ophion.consensus.migration import MigrationEngine
+            from ophion.consensus.clique_to_qbft import MigrationEngine
 
             engine = MigrationEngine(engine, BftEngine(spec))
     elif spec.engine in (EngineKind.IBFT2, EngineKind.QBFT):

@@ -21,9 +21,9 @@ from ophion.chainspec.consensus_parameters import CliqueParameters, EngineKind
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.clique_to_qbft import MigrationEngine
 from ophion.consensus.engine import Engine
 from ophion.consensus.engine_factory import engine_for
-from ophion.consensus.migration import MigrationEngine
 from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import ConfigError
 from ophion.native.store import Store

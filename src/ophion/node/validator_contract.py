@@ -27,7 +27,7 @@ def read_contracts(chain: Chain, state_after: Callable[[HashedHeader], State]) -
     # lazy import: networks without BFT start faster
     from ophion.consensus.bft.engine import BftEngine
     from ophion.consensus.bft.validator_provider import GET_VALIDATORS, decode_addresses
-    from ophion.consensus.migration import MigrationEngine
+    from ophion.consensus.clique_to_qbft import MigrationEngine
 
     engine = chain.engine.bft if isinstance(chain.engine, MigrationEngine) else chain.engine
     if not isinstance(engine, BftEngine):

@@ -10,7 +10,7 @@ from ophion.chainspec.genesis import parse_genesis
 from ophion.consensus.engine_factory import engine_for
 from ophion.consensus.missed_migration import missed_migration, unknown_rules
 from ophion.testing.bft_chain import KnownHeaders, bft_genesis_text, first_header
-from tests.unit.consensus.test_migration import ADDRESSES, FIRST, Story, genesis_of
+from tests.unit.consensus.test_clique_to_qbft import ADDRESSES, FIRST, Story, genesis_of
 
 
 def test_a_quorum_of_signers_under_a_qbft_block_proves_the_migration() -> None:

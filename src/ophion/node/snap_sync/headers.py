@@ -22,10 +22,10 @@ from typing import Final, TypeAlias
 
 from ophion.chain.chain import Chain, checkpoint_key
 from ophion.chain.fork_choice import HeadChange
+from ophion.consensus.clique_to_qbft import is_final_at
 from ophion.consensus.engine import Tip
 from ophion.consensus.header_rules import blob_base_fee
 from ophion.consensus.header_snapshots import CHECKPOINT_DISTANCE
-from ophion.consensus.migration import is_final_at
 from ophion.errors import InvalidBlock, InvalidHeader, OphionError, SnapSyncError, UnknownParent
 from ophion.native.exceptions import translated
 from ophion.native.store import BlockHistory

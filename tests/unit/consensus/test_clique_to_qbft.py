@@ -12,9 +12,9 @@ from ophion.chainspec.consensus_parameters import EngineKind
 from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.consensus.bft.engine import BftEngine
 from ophion.consensus.clique import CliqueEngine
+from ophion.consensus.clique_to_qbft import MigrationEngine, is_final_at
 from ophion.consensus.engine import BlockPreferences, Finality, Tip, Vote
 from ophion.consensus.engine_factory import engine_for
-from ophion.consensus.migration import MigrationEngine, is_final_at
 from ophion.errors import GenesisError, InvalidHeader
 from ophion.native.crypto import PrivateKey
 from ophion.primitives.header import HashedHeader
