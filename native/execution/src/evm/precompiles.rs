@@ -38,7 +38,7 @@ impl Precompiles {
         }
     }
 
-    /// Replace the ecrecover results of development chains by those of another environment.
+    /// Use the ecrecover results that `env` sets. Only development chains set such results.
     pub fn use_signatures_of(&mut self, env: &BlockEnv) {
         self.signatures = env.rules.signatures.clone();
     }

@@ -97,7 +97,8 @@ pub fn visit(
     let block = &block.block();
     let proven =
         if parts.changes || !is_fast { Vec::new() } else { plain_transfer::proven(&before, block.env, &block.hash)? };
-    // the receipts tell transfers apart from calls, so that neither needs an account from the database between them
+    // the receipts show which transactions are plain transfers; these read no account from the database, so one journal
+    // can serve all transactions of the block
     let keeps_journal = is_fast && parts.entries && proven.len() == block.body.txs.len();
     let tracer = Recording::new(&mut sink, CallEvents::default(), ObserverReport { observer, parts });
     let mut evm = start(block.env, before, block.env.cfg(), tracer);

@@ -29,7 +29,10 @@ def random_mnemonic(words: int) -> str:
 
 
 def seeded_mnemonic(seed: int) -> str:
-    """Return the mnemonic of 12 words that Anvil makes of a 64-bit number: the low byte of each word of ChaCha12."""
+    """Return the mnemonic of 12 words that Anvil derives from a 64-bit seed.
+
+    The entropy is 16 bytes: the low byte of each word of a ChaCha12 block.
+    """
     return words_of(_chacha12(_expanded(seed))[::4])
 
 

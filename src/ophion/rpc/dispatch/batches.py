@@ -128,8 +128,8 @@ class Batch:
             self._pending.report_memory(self._weight + self._bytes)
 
     def _too_large(self, position: int) -> bytes:
-        """Return the error for an answer with which the batch exceeds its size limit; empty bytes for a
-        notification.
+        """Return the error that replaces an answer, because the batch would exceed its size limit with this answer.
+        Empty for a notification.
         """
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""

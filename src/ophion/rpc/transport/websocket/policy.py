@@ -58,7 +58,7 @@ class ConnectionSession(Protocol):
 
     @property
     def may_call(self) -> bool:
-        """Return whether the client may call any method."""
+        """Return whether the client may call at least one method."""
 
     @property
     def client(self) -> str | None:
