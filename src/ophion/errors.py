@@ -8,10 +8,14 @@
     ├── DecodeError             malformed bytes or text; names the position
     ├── AbiError                a value that does not fit its ABI type, or data that is not a valid encoding
     ├── KeyFileError            a private key or public key file that cannot be used
+    ├── SignerUnavailable       a security module that does not sign
     ├── StorageError            the database or the data directory: missing, locked, full, newer, damaged
     │   ├── MissingStateError   the state of a root is not in the database
     │   └── CheckpointError     a checkpoint that cannot be used
     ├── BlockNotDownloaded      the body and the receipts of a block are not downloaded yet
+    ├── SnapSyncError           a node cannot start by snap synchronisation
+    ├── ForkSourceError         the node from which a development node forks does not answer
+    ├── StateNotFetched         a value that is not fetched from the forked chain yet
     ├── InvalidBlock            a block breaks a rule of the chain
     │   └── InvalidHeader       the header of a block breaks a rule
     ├── UnknownParent           a block whose parent is not in the database

@@ -4,10 +4,10 @@ The work has two steps, so that many blocks can share one write transaction and 
 commit:
 
     stage    all rules, including execution; writes nothing. Later blocks can build on staged ones.
-    commit   fork choice over everything staged, one `store.commit`, and the resulting change of the head.
+    commit   fork choice over all staged blocks, one `store.commit`, and the resulting change of the head.
 
-A continuous import overlaps both: `detach` moves staged blocks into a `ImportBatch`, another thread writes the batch
-(`write`), and further blocks are staged on top. Only one batch at a time is written.
+A continuous import overlaps both: `detach` moves staged blocks into an `ImportBatch`, another thread writes the batch
+(`write`), and further blocks are staged on top. Only one batch is written at a time.
 
 `stage` raises `InvalidBlock` for a block that breaks a rule, and remembers the block. `UnknownParent` and transient
 errors mean that the validity of the block is not known yet.

@@ -44,7 +44,7 @@ class RollingUpgradeOptions(Options):
 
 
 def rolling_upgrade(options: RollingUpgradeOptions, session: CommandSession) -> int:
-    """Print the plan, or check one step. Returns 1 if the upgrade must not go on."""
+    """Print the plan, or check one step. Returns 1 if the upgrade must not continue."""
     description = read_description(options.plan)
     nodes = ordered_nodes(description)
     if options.check is not None and options.check > len(nodes):

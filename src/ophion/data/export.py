@@ -105,7 +105,7 @@ class _WrittenJob(Struct, frozen=True):
 
 
 class _Threads(NamedTuple):
-    """The threads of one run, besides those that write jobs."""
+    """The threads of one run, in addition to the threads that run write jobs."""
 
     scans: TaskThreads
     """Read tables and encode the ends of files."""

@@ -11,8 +11,8 @@ from ophion.native.executor import genesis_state
 
 
 def begin_at_number(chain: Chain, genesis: Genesis, number: int) -> None:
-    """Start the chain at block `number`, with the state and the other fields of the genesis block. A chain that has
-    begun there goes on from its head.
+    """Start the chain at block `number`, with the state and the other fields of the genesis block. If the database
+    already has a chain from this number on, the chain continues from its head.
     """
     known = chain.canonical(number)
     if known is not None:

@@ -367,7 +367,7 @@ def _sync_text(status: SyncStatus | None) -> bytes:
 
 
 def _endpoints(listening: Mapping[str, PortService], peers: PeerService | None) -> dict[str, Endpoint]:
-    """Return the open ports. Their order is that of Pantheon 1.2, with the peer port before metrics."""
+    """Return the open ports in the order of Pantheon 1.2: the peer port is before the metrics port."""
     found = {name: Endpoint(hosts_of(one.host)[0], one.port) for name, one in listening.items() if name != "page"}
     enode = None if peers is None else peers.local_enode
     if enode is None:

@@ -1,8 +1,7 @@
 """Explains which rules permit or refuse a transaction or a connection, and since which block.
 
-Checks every rule even after a refusal, so that the operator sees all rules that must change. To find the block since
-which an answer is the same, the functions call contracts at many blocks. So callers run the functions in a worker
-thread.
+Checks every rule even after a refusal, so that the operator sees all rules that must change. To find the first block
+with the current answer, the functions call contracts at many blocks. So callers run the functions in a worker thread.
 """
 
 from __future__ import annotations

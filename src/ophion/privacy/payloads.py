@@ -139,7 +139,7 @@ class Payloads:
         if self._enclave.reports_late_payloads or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):
-            # return no member list, because a remote enclave may not know a group that only its recipients define
+            # privateFor defines this group: return no member list, because a remote enclave may not know the group
             return None
         # a remote enclave forgets the members of a deleted group, so only the sender counts as a member
         return await self._members_of(found.sealed_for) or [found.sender]

@@ -133,7 +133,7 @@ impl Dictionary<u64> {
 /// Greatest difference of numbers that are found by an array.
 const MAX_DIRECT_SPAN: u64 = 1 << 16;
 
-/// Return whether a dictionary of this size makes a column smaller, of which `count` values have been read.
+/// Return whether a dictionary of this size makes a column smaller. `count` is the number of values read so far.
 fn is_smaller(bytes: usize, distinct: usize, count: usize) -> bool {
     bytes <= MAX_BYTES && (count < MIN_SAMPLE || distinct <= count / 2)
 }

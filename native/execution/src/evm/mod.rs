@@ -1,7 +1,7 @@
 //! revm: database, environment, precompiled contracts, deadlines.
 //!
-//! Instructions and their gas are those of revm. The only instruction of our own is SSTORE under EIP-1283: the
-//! instruction is in `evm_builder`, its prices are in `block_environment`.
+//! revm executes the instructions and defines their gas. The only exception is SSTORE under EIP-1283: the instruction
+//! is in `evm_builder`, its gas prices are in `block_environment`.
 
 pub mod block_environment;
 pub mod console_log;

@@ -4,7 +4,7 @@
 //! cache of the system holds it. A reader of the whole chain would seem to need as much memory as the database has.
 
 /// Unmap the pages of a file if more than `max_bytes` of files are mapped. The pages stay in the page cache, and the
-/// next read maps them again. Does nothing where the system does not tell its maps.
+/// next read maps them again. Does nothing if the system does not list the mappings of the process.
 #[cfg(target_os = "linux")]
 pub fn limit(file: &std::path::Path, max_bytes: usize) {
     if mapped_bytes().is_none_or(|mapped| mapped <= max_bytes) {

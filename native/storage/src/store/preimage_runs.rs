@@ -1,11 +1,11 @@
 //! Preimages in sorted runs, written in order.
 //!
-//! Hashes are spread over the whole of a table that is ordered by hash: nearly each new row changes a page of its own,
-//! and the cost of a block grows with the table. A commit therefore appends one sorted run with its preimages. When
-//! there are `FAN` runs of one level, they are merged into a run of the next level. A merge that reaches
-//! `PARTED_ENTRIES` entries writes a run into each of `PARTS` parts of the hashes instead. Each commit with preimages
-//! also merges the runs of one part. So the number of runs that a lookup asks grows with the logarithm of the entries,
-//! and no commit has to merge all of them.
+//! In a table that is ordered by hash, nearly every new row changes another page, and the cost of a block grows with
+//! the table. A commit therefore appends one sorted run with its preimages. When there are `FAN` runs of one level,
+//! they are merged into a run of the next level. If a merge has `PARTED_ENTRIES` entries or more, it divides the hashes
+//! into `PARTS` parts, and writes a run for each part. Each commit with preimages also merges the runs of one part. So
+//! the number of runs that a lookup reads grows with the logarithm of the number of entries, and no commit has to merge
+//! all runs.
 //!
 //! ```text
 //! 00                                    | next run (8), next part to merge (1), recent runs, oldest first

@@ -55,7 +55,8 @@ impl TxIndexBuffer {
         Ok(tx_index_buffer)
     }
 
-    /// Replace the buffered rows by those that the index of a database with this head lacks.
+    /// Replace the buffered rows by the rows of recent blocks that are not in the index of the database yet. `head` is
+    /// the number of the head.
     fn fill(&self, tables: &Tables, txn: &RoTxn<'_>, head: u64) -> Result<()> {
         let mut rows: [Vec<Row>; PARTS as usize] = std::array::from_fn(|_| Vec::new());
         for number in head.saturating_sub(PARTS - 2)..=head {
@@ -75,8 +76,8 @@ impl TxIndexBuffer {
     }
 
     /// Buffer the rows of blocks that another process has committed since the last call. The rows of a block are added
-    /// before those that its commit has written are dropped. So a lookup finds each row in the buffer or in the newest
-    /// snapshot. Rows of blocks that have left the chain may stay, because lookups check each candidate.
+    /// first; only then the rows that its commit has written are dropped. So a lookup finds each row in the buffer or
+    /// in the newest snapshot. Rows of blocks that have left the chain may stay, because lookups check each candidate.
     pub fn follow(&self, tables: &Tables, txn: &RoTxn<'_>) -> Result<()> {
         let Some((hash, number)) = head(tables, txn)? else { return Ok(()) };
         let mut followed = locked(&self.followed);

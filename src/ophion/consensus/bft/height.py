@@ -1,9 +1,9 @@
 """One height of one validator: its rounds, timers, votes and the proof carried from round to round.
 
-Why no two blocks are decided at a height, given at most f misbehaving validators (consensus.md 2.9, 2.10):
+Safety: if at most f validators misbehave, a height never decides two blocks (consensus.md 2.9, 2.10):
 
-1. Within a round an honest validator votes for one digest: the first justified proposal pins the round. `DurableVotes`
-   keeps vote and round across a restart. Two quorums share an honest validator, so at most one digest is prepared.
+1. In each round, an honest validator votes only for the first justified proposal. `DurableVotes` keeps vote and round
+   across a restart. Two quorums share an honest validator, so at most one digest is prepared.
 2. An own commit counts only after `prepared` is set and stored. So when Q commits exist, at least Q - f honest
    validators hold the proof of that digest.
 3. A later round needs Q round changes. At least one of them comes from a validator of step 2 and carries the proof.
@@ -12,10 +12,10 @@ Why no two blocks are decided at a height, given at most f misbehaving validator
 4. Rounds only go up: after a round change or a vote in round r the validator never votes below r. `current` ensures
    this while the process runs, `DurableVotes.resume_round` after a restart.
 
-Why a height is decided once messages arrive again: timeouts double until the cap, and validators follow f + 1 others to
-a later round. At the cap no validator leaves a round before a quorum has been in it for a whole timeout
-(`RoundSynchronisation`). So an honest quorum meets in one round and stays. Of f + 1 such rounds, at least one has an
-honest proposer.
+Liveness: every height is decided after messages arrive again. Timeouts double until the cap, and validators follow
+f + 1 others to a later round. At the cap no validator leaves a round before a quorum has been in it for a whole timeout
+(`RoundSynchronisation`). So an honest quorum reaches the same round and stays in it for this time. Of f + 1 such
+rounds, at least one has an honest proposer.
 """
 
 from __future__ import annotations
@@ -247,8 +247,8 @@ class Height:
         self._adopt_proof(now)
 
     def _adopt_proof(self, now: float) -> None:
-        """If the vote record names a proof that this node lacks, take a proof that arrived, and request the current
-        round with it.
+        """If the vote record refers to a proof that this node lacks, and another validator has sent this proof, adopt
+        it and send it with a round change for the current round.
         """
         proof = self._missing_proof.found(self.durable_votes.prepared, self.current)
         if proof is not None:
@@ -256,7 +256,7 @@ class Height:
             self._ask_for_round(now)
 
     def _keep_proof(self, message: RoundChange, now: float) -> None:
-        """Keep the proof of a checked round change, in case that another node of this key has used it in a commit."""
+        """Keep the proof of a checked round change, because another node of this key may have used it in a commit."""
         if self._own.defers_votes:
             self._missing_proof.add(proof_of(message))
             self._adopt_proof(now)

@@ -65,7 +65,7 @@ class ForwardedRequests:
             TENANT.reset(tenant)
 
     def path(self, number: int, payload: bytes) -> None:
-        """Answer an HTTP request for another path than that of JSON-RPC."""
+        """Answer an HTTP request for a path other than the JSON-RPC path."""
         found = self._services().application.respond(_decode_path(payload))
         if isinstance(found, PendingReply):
             self._open[number] = found

@@ -35,11 +35,11 @@ class FrameKind(IntEnum):
     REQUEST = 6
     """A JSON-RPC message for the node."""
     PATH = 7
-    """An HTTP request for another path than that of JSON-RPC."""
+    """An HTTP request for a path other than the JSON-RPC path."""
     CANCEL = 8
     """The client of a forwarded request has disconnected."""
     CLOSED = 11
-    """The number is that of connections which the worker has got and which are closed."""
+    """The number of closed connections, of all connections that the worker has received."""
     METRICS = 9
     """Counters of the worker since the last such frame."""
     LOG = 10

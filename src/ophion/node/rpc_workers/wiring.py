@@ -36,7 +36,7 @@ def rpc_workers(
     requests: RequestMetrics | None,
     clock: Clock,
 ) -> RpcWorkers:
-    """Build the service that runs the workers. `service` is that of JSON-RPC over HTTP in this process."""
+    """Build the service that runs the workers. `service` is the JSON-RPC service over HTTP of this process."""
 
     def setup() -> WorkerSetup:
         return WorkerSetup(config, genesis, context.node, frozenset(_provided(context)), requests is not None)

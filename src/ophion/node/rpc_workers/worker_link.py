@@ -57,7 +57,7 @@ class WorkerLink:
         stop: Callable[[], None],
         lost: Callable[[], None],
     ) -> None:
-        """Create a link. `stop` and `lost` tell that the node stops, or has ended."""
+        """Create a link. It calls `stop` when the node stops, and `lost` when the node has ended."""
         self.frames = FrameLink(self._receive, lost)
         self._head_changed = head_changed
         self._stop = stop
@@ -76,7 +76,7 @@ class WorkerLink:
         return pending
 
     def forward_path(self, request: Request) -> PendingReply[Response]:
-        """Send an HTTP request for another path than that of JSON-RPC to the node."""
+        """Send an HTTP request for a path other than the JSON-RPC path to the node."""
         number = next(self._numbers)
         pending: PendingReply[Response] = PendingReply(partial(self._cancel, number))
 

@@ -139,8 +139,8 @@ class BlockGossip:
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def _takes_over(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> bool:
-        """Process the block of a network member although an unknown peer has sent a copy, because jobs of unknown peers
-        wait longer. Returns False for a copy that waits for its parent.
+        """Process the block of a network member at once, although a copy from an unknown peer is already queued,
+        because jobs of unknown peers wait longer. Returns False if the queued copy waits for its parent.
         """
         if self._chain.header(header.parent_hash) is None or not self._held.take_over(peer, header.hash, encoded.size):
             return False

@@ -111,7 +111,7 @@ class TransactionIntake:
         self._came = came
         self._share = share
         self._waiting: deque[tuple[Hash32, bytes, bool]] = deque()
-        """Transactions with their hash, and whether copies from other peers are ignored already."""
+        """Queued transactions: hash, encoding, and whether this node already ignores copies from other peers."""
         self._bytes = 0
         self._shared_bytes: IntakeShare | None = None
         """Shared limit that also counts the waiting bytes of an unknown peer. None for a network member."""

@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 class HistoryDownload:
-    """Downloads the blocks directly below those that have bodies, one step at a time."""
+    """Downloads the blocks below the lowest block with a body, one step at a time."""
 
     def __init__(self, store: Store, engine: Engine, eth_peers: Callable[[], list[EthPeer]], lanes: Lanes) -> None:
         """Create the download into a database. `eth_peers` returns the connected peers whose best block is known."""

@@ -1,8 +1,8 @@
-"""Requests that Anvil refuses and this node otherwise takes: short addresses, and states of blocks that do not exist.
+"""Requests that only a node with a preset refuses, as Anvil does: short addresses, and states of unknown blocks.
 
 The interface of Pantheon 1.2 pads short addresses and answers null for an unknown block. Anvil, Hardhat's node and geth
-refuse both. A node with a preset checks the addresses of a request before it is decoded, and the result after it. The
-texts are those of Anvil; for unknown blocks, the preset `hardhat` has the error of Hardhat's node.
+refuse both. A node with a preset checks the addresses before a request is decoded, and the result after the request has
+run. The error texts are Anvil's; for unknown blocks, the preset `hardhat` has the error of Hardhat's node.
 """
 
 from __future__ import annotations

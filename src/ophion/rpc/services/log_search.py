@@ -67,7 +67,7 @@ async def _streamed(ctx: RpcContext, query: LogQuery, first: int, last: int) -> 
         return await _range(ctx, query, first, last)
     try:
         return await opened(ctx.lanes.read, ctx.streams, lambda: _LogSource(ctx, query, first, last), reads_ahead=True)
-    except RpcError:  # the only such error: the limit of streams
+    except RpcError:  # too many streams are open; `opened` raises no other `RpcError`
         return await _range(ctx, query, first, last)
 
 

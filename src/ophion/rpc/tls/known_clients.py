@@ -68,7 +68,7 @@ def read_known_clients(path: Path) -> Fingerprints:
 
 
 def accept_known_clients(context: ssl.SSLContext, fingerprints: Fingerprints) -> None:
-    """Let a context of a server accept listed certificates besides those that it trusts already."""
+    """Let a server context accept the listed certificates, in addition to the certificates that it already trusts."""
     clients = _KnownClients(context, fingerprints)
 
     class Connection(_Connection):

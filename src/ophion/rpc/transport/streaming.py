@@ -311,8 +311,8 @@ class AnswerWriter:
     def abandon(self) -> None:
         """Stop producing the answer, because the client has disconnected."""
         self._answer.body.close()
-        # A cancelled task keeps its frames. Without a reference from here they are no cycle, so they are released at
-        # once and do not wait for the garbage collection.
+        # drop the reference to the task, because a cancelled task keeps its frames: with the reference they would be a
+        # cycle, and stay in memory until the garbage collector runs
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

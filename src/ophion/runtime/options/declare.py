@@ -83,7 +83,7 @@ class OptionSpec(Struct, frozen=True, dict=True):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return all names for files and, in capitals, for the environment. The names are those of the long flags."""
+        """Return the names of the option in files: its long flags without dashes. Variables use capitals."""
         return tuple(flag[2:] for flag in self.declaration.flags if flag.startswith("--"))
 
     @property
