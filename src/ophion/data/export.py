@@ -257,7 +257,7 @@ class Export:
     def _write_all(self, jobs: list[_Job], result: ExportResult) -> None:
         total = sum(job.last - job.first + 1 for job in jobs for _ in job.datasets)
         unpublished = threading.Semaphore(_UNPUBLISHED_JOBS * self._plan.workers)
-        # each job that executes blocks fills many files; one at a time uses all processors, and half of the memory
+        # execute blocks for one job at a time: one job uses all processors, and two jobs would need twice the memory
         replaying = threading.Lock()
         with self._threads() as threads, TaskThreads(self._plan.workers, "export-write") as writers:
 

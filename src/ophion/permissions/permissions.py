@@ -238,7 +238,7 @@ class Permissions:
         task = asyncio.get_running_loop().create_task(self._change(lane, prepare), name="change of permissions")
         self._changes.add(task)
         task.add_done_callback(self._changed)
-        # if this caller is cancelled, `_changed` handles the exception of the task: unlike `shield`, `wait` does not
+        # `wait` does not retrieve the exception of the task if this caller is cancelled, so `_changed` retrieves it
         await asyncio.wait({task})
         task.result()
 

@@ -31,7 +31,8 @@ pub struct ValidationOptions {
 }
 
 impl ValidationOptions {
-    /// Create options that ignore these opcodes. None ignores the opcodes that ERC-7562 permits everywhere.
+    /// Create options with the opcodes to ignore. With None, the tracer ignores the opcodes that ERC-7562 permits
+    /// everywhere.
     pub fn new(ignored: Option<&[u8]>, with_log: bool) -> Self {
         let mut bits = [0; 4];
         let mut ignore = |opcode: u8| bits[usize::from(opcode >> 6)] |= 1 << (opcode & 63);

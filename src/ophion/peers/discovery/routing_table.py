@@ -82,7 +82,7 @@ class RoutingTable:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # the node of the replacement list that was seen last fills the gap; it is the next node to be checked
+                # take the most recently seen node of the replacement list, and check this node next
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return

@@ -70,8 +70,8 @@ class EthProtocol:
         self.capabilities: Sequence[Capability] = tuple(version.capability for version in self.versions)
         self.fork_ids = ForkIds.of(chain.spec, chain.genesis.hash, chain.genesis.timestamp)
         self.announced_rules: dict[Address, int] = {}
-        """By block producer: the first block of the fork rules that the producer announced and that this node does not
-        know.
+        """Block producers that announced fork rules which this node does not know, each with the first block of these
+        rules.
         """
         self._loop: asyncio.AbstractEventLoop | None = None
         self.is_accepting: Callable[[], bool] = lambda: True
