@@ -112,8 +112,8 @@ class EnclaveConfig(Options):
         metavar="URL",
         parse=_peer,
         needs=_SWITCH,
-        help="URLs of enclaves whose nodes are no peers (their --privacy-enclave-port). devp2p stands for the enclaves "
-        "of peers, which are found without this option.",
+        help="URLs of enclaves whose nodes are not peers (their --privacy-enclave-port). The value devp2p means the "
+        "enclaves of peers, which are found without this option.",
     )
     peer_host: str = option(
         "--privacy-enclave-host",
@@ -128,7 +128,7 @@ class EnclaveConfig(Options):
         default=None,
         check=lambda port: None if port is None else valid_port(port),
         needs=_SWITCH,
-        help="Port for enclaves of nodes that are no peers; 0 uses a free port.",
+        help="Port for enclaves of nodes that are not peers; 0 uses a free port.",
     )
     tessera_peers: tuple[str, ...] = option(
         "--privacy-enclave-tessera-peers",

@@ -113,16 +113,16 @@ class ProcessConfig(Options):
         "--besu-home",
         default=None,
         metavar="DIRECTORY",
-        help="Home of a Besu that this program replaces: its default data path. A link HOME/bin/besu sets it where the"
-        " name of HOME begins with besu.",
+        help="Home of a Besu that this program replaces: its default data path. If the program is started as"
+        " HOME/bin/besu, and the name of HOME begins with besu, the default is HOME.",
     )
     print_paths_and_exit: tuple[str, ...] | None = option(
         "--print-paths-and-exit",
         default=None,
         metavar="USER",
         bare=True,
-        help="Print the data path and the genesis file where USER (default: besu) lacks permissions, and exit. For"
-        " entry points of containers.",
+        help="Print the data path and the genesis file, if USER (default: besu) has no permissions for them, and exit."
+        " For entry points of containers.",
     )
 
 

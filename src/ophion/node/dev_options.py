@@ -56,7 +56,7 @@ class DevConfig(Options):
         "--dev-derivation-path",
         default=_DEFAULT_PATH,
         metavar="PATH",
-        help="Dev network: path of the accounts; their number is added.",
+        help="Dev network: derivation path of the accounts; the index of the account is appended.",
     )
     account_count: int | None = option(
         "--dev-accounts",
@@ -90,7 +90,10 @@ class DevConfig(Options):
         help="Dev network: base fee of the genesis.",
     )
     code_size_limit: int | None = option(
-        "--dev-code-size-limit", default=None, check=at_least(1), help="Dev network: most bytes of a contract's code."
+        "--dev-code-size-limit",
+        default=None,
+        check=at_least(1),
+        help="Dev network: maximum bytes of a contract's code.",
     )
     automine: bool = option(
         "--dev-automine", default=True, help="Dev network: make a block as soon as there are transactions."
@@ -102,7 +105,7 @@ class DevConfig(Options):
     )
     order: DevOrder = option("--dev-order", default=DevOrder.FEES, help="Dev network: order of transactions in blocks.")
     impersonates_all: bool = option(
-        "--dev-auto-impersonate", default=False, help="Dev network: take transactions of all accounts unsigned."
+        "--dev-auto-impersonate", default=False, help="Dev network: accept unsigned transactions of all accounts."
     )
     load_state: Path | None = option(
         "--dev-load-state", default=None, help="Dev network: state file in Anvil's format, read at the start."
@@ -208,7 +211,7 @@ class DevConfig(Options):
         help="Dev network: compiled contracts of Hardhat, Foundry or solc, for names, errors and source lines.",
     )
     config_out: Path | None = option(
-        "--dev-config-out", default=None, help="Dev network: JSON file that gets accounts, keys and chain."
+        "--dev-config-out", default=None, help="Dev network: write accounts, keys and chain to this JSON file."
     )
 
     @property

@@ -74,7 +74,7 @@ class RpcConfig(ListenerConfig):
         default=4096,
         check=at_least(1),
         needs="--{service}-enabled",
-        help="Simultaneous connections; beyond them the longest idle one is closed.",
+        help="Maximum number of connections; above it, the connection that was idle longest is closed.",
     )
 
 
@@ -111,7 +111,8 @@ class HttpConfig(RpcConfig):
         check=between(0, MAX_WORKERS),
         metavar="COUNT",
         needs="--{service}-enabled",
-        help="Further processes that answer reads on this port from the same database; the node answers all else.",
+        help="Number of additional processes that answer reads on this port from the same database. The node answers "
+        "all other requests.",
     )
 
 
@@ -136,8 +137,8 @@ class WebSocketConfig(RpcConfig):
         default=None,
         check=at_least(125),
         needs="--{service}-enabled",
-        help="Bytes of the longest frame; a message may have four times as many, though no more than a request over "
-        "HTTP. (default: as many as that)",
+        help="Maximum bytes of a frame. A message may have four times as many, but not more than a request over HTTP. "
+        "(default: the maximum of a request over HTTP)",
     )
 
 

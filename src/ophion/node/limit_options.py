@@ -84,7 +84,8 @@ class LimitConfig(Options):
         "--rpc-max-filters",
         default=10_000,
         check=at_least(1),
-        help="Maximum number of filters of all clients; the longest idle one is removed, unless all are in use.",
+        help="Maximum number of filters of all clients; above it, the filter that was idle longest is removed, unless "
+        "all are in use.",
     )
     max_subscriptions: int = option(
         "--rpc-ws-max-subscriptions",

@@ -136,7 +136,8 @@ class TlsConfig(Options):
         "--{tls}-ca-clients-enabled",
         default=False,
         needs="--{client-auth}-enabled",
-        help="Accept certificates of authorities too: those of the trust store, or without one those of the system.",
+        help="Also accept certificates signed by authorities: of the trust store or, without a trust store, of the "
+        "system.",
     )
 
     def problems(self) -> Iterator[str]:

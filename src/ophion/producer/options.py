@@ -141,13 +141,13 @@ class ConsensusConfig(Options):
     vote_store_ca_file: Path | None = option(
         "--vote-store-ca-file",
         default=None,
-        help="Certificates (PEM) of the authorities that sign the vote store's certificate. (default: of the system)",
+        help="Certificates (PEM) of the authorities that sign the vote store's certificate. (default: the system's)",
     )
     vote_store_certificate_file: Path | None = option(
         "--vote-store-certificate-file", default=None, help="Certificate (PEM) that this node shows to the vote store."
     )
     vote_store_key_file: Path | None = option(
-        "--vote-store-key-file", default=None, help="Private key (PEM) of that certificate."
+        "--vote-store-key-file", default=None, help="Private key (PEM) of --vote-store-certificate-file."
     )
 
     @property

@@ -145,7 +145,7 @@ class AnvilOptions(IdleOptions):
         help="Seconds between blocks.",
     )
     balance: float | None = option("--balance", default=None, metavar="ETHER", help="Balance of each account in ether.")
-    config_out: Path | None = option("--config-out", default=None, help="JSON file that gets accounts and keys.")
+    config_out: Path | None = option("--config-out", default=None, help="Write accounts and keys to this JSON file.")
     derivation_path: str | None = option(
         "--derivation-path", default=None, metavar="PATH", help="Derivation path of the accounts, without the index."
     )

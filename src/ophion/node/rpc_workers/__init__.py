@@ -1,4 +1,4 @@
-r"""Further processes that answer reads of JSON-RPC over HTTP (`--rpc-workers`, docs/decisions/0193-rpc-workers.md).
+r"""Additional processes that answer reads of JSON-RPC over HTTP (`--rpc-workers`, docs/decisions/0193-rpc-workers.md).
 
     client -> listening socket of the node -> node process            all methods
                                            \-> worker process          reads of the chain, from the database

@@ -15,7 +15,7 @@ def listening_port(default: int) -> Any:
         default=default,
         check=valid_port,
         needs="--{service}-enabled",
-        help="Port to listen on; 0 takes a free one, which the ports file in the data path names.",
+        help="Port to listen on; 0 selects a free port, which the ports file in the data path lists.",
     )
 
 
