@@ -142,7 +142,7 @@ class Chain:
         """
         start = None if self._history is None else self._history.start
         if start is None:
-            # every later block is committed with its body
+            # the download is complete, and every new block is committed with its body
             self._history = None
         return start or 0
 

@@ -68,7 +68,7 @@ class Progress:
         return self._clock.monotonic() - self._started
 
     def _bar(self, done: int, text: str) -> str:
-        import shutil  # a command that shows no bar starts faster without it
+        import shutil  # lazy import: commands without a progress bar start faster
 
         columns = shutil.get_terminal_size((80, 24)).columns - len(text) - 4
         width = min(columns, 40)

@@ -1,7 +1,7 @@
 """Connections to enclaves over HTTP, for members whose nodes are not devp2p peers of this node (privacy.md 5.1, 15.2).
 
 This node asks every URL of `--privacy-enclave-peers` for its keys. The first response sealed with a key proves that the
-enclave holds that key. After that, the URL serves as a `EnclaveLink`, like a devp2p connection: this node pushes
+enclave holds that key. After that, the URL serves as an `EnclaveLink`, like a devp2p connection: this node pushes
 payloads and groups over it, and fetches payloads and groups that it has missed. A URL that does not answer is retried
 after 0.5 s; the pause doubles up to one minute.
 """

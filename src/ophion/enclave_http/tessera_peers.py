@@ -2,7 +2,7 @@
 
 This node requests the enclave keys of every Tessera from its P2P server (`GET /partyinfo`). For each key, this node
 sends a random UUID that is encrypted for the key (`POST /partyinfo/validate`). If Tessera returns the UUID, it holds
-the key. Then the URL serves as a `EnclaveLink` for that key: this node pushes payloads to `/push` and groups to
+the key. Then the URL serves as an `EnclaveLink` for that key: this node pushes payloads to `/push` and groups to
 `/pushPrivacyGroup`. `POST /partyinfo` tells Tessera the keys of this node. URLs of further enclaves come only from the
 configured enclaves, never from an enclave that calls this node.
 """

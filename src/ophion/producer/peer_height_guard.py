@@ -78,7 +78,7 @@ class PeerHeightGuard:
         if self._started_at is None:
             self._started_at = now
         if self._awaits_validators(validators, now - self._started_at):
-            # renew the wait early, because the state machine begins at the time that it was given last
+            # set a new deadline before the old one has passed, because the state machine begins at the last one it got
             self._deadline = None
         elif self._deadline is not None and now >= self._deadline:
             # the wait has ended: from now on, ignore the validators that reported a higher head and sent no block

@@ -2,13 +2,13 @@
 
     CastVote ─▶ sign (in a thread if the key is slow) ─▶ database ─▶ shared votes ─▶ VoteStored or VoteRefused
 
-The shared votes alone decide which message is allowed, so the database gets only what they lack: a new proof of
-preparation with a large block, and with the first vote of this process the name of the store. A proof with a small
-block is stored with the vote, so a commit does not wait for the disk of this node. Without a shared store, the database
-gets each vote.
+Without a shared store, the database gets each vote. With a shared store, the shared votes alone decide which message is
+allowed. A proof of preparation with a small block is stored with the shared vote, so a commit does not wait for the
+disk of this node. The database then gets only a new proof with a large block and, with the first vote of this process,
+the name of the store.
 
 While the shared votes are unavailable, the caster repeats the latest order. It signs and stores nothing for rounds that
-the state machine has left. The state machine goes on: it follows the chain and changes rounds without sending.
+the state machine has left. The state machine continues: it follows the chain and changes rounds without sending.
 """
 
 from __future__ import annotations

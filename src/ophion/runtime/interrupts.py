@@ -85,7 +85,7 @@ class StopSignals:
             signal.signal(number, self._note)
 
     def _note(self, number: int, frame: object) -> None:
-        # a full pipe has noted enough signals
+        # if the pipe is full, it has recorded enough signals
         with suppress(BlockingIOError):
             os.write(self._writer, b"\0")
 

@@ -262,7 +262,7 @@ fn take_entries(table: Table, txn: &mut RwTxn<'_>, runs: &[Run]) -> Result<Vec<E
         }
         table.delete_prefix(txn, rows)?;
     }
-    // the runs are in order, which this sort detects
+    // each run is in order: the stable sort detects such runs and only merges them
     entries.sort();
     entries.dedup();
     Ok(entries)

@@ -1,9 +1,9 @@
 //! Keeps the journal of an EVM from one transaction of a block to the next.
 //!
-//! A transaction then finds accounts, code and slots where the transaction before left them. Without this, each
-//! transaction copies them from the database and back. revm keeps values, warm accesses and rollbacks of several
-//! transactions apart by their numbers. It has only one mark for "created" and "deleted", so `flush` ends the journal
-//! before and after a transaction that may create, delete or delegate an account.
+//! A transaction then finds accounts, code and slots in the journal of the previous transaction. Without this, each
+//! transaction copies them from the database and back. In a journal of several transactions, revm distinguishes values,
+//! warm accesses and rollbacks by the number of the transaction. But it has only one mark for "created" and "deleted",
+//! so `flush` ends the journal before and after a transaction that may create, delete or delegate an account.
 
 use alloy_primitives::Address;
 use ophion_execution::evm::database::ExecDb;

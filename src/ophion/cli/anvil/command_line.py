@@ -1,8 +1,8 @@
 """The command line of Anvil: `ophion anvil …`, or a link to `ophion` with the name anvil.
 
 It starts `ophion dev --preset=anvil`. Several nodes on one machine need only different ports of JSON-RPC, so WebSocket
-has no fixed port of its own, and GraphQL and the web interface are off. An address that others reach is served as the
-command line asks, with a warning, because containers start Anvil with `--host 0.0.0.0`.
+has no fixed port of its own, and GraphQL and the web interface are off. With `--host 0.0.0.0`, which containers use for
+Anvil, the node serves other machines and logs a warning.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class TransactionGossip:
         in_full = max(1, isqrt(len(peers)))
         makers = [peer for peer in peers if peer.peer.validator_address in self._makers]
         hashes = {item.hash for item in fresh}
-        # look before sending, because a transaction is known to a peer once it has been sent to this peer
+        # check this before sending, because sending marks a transaction as known to the peer
         known_to = {peer: peer.known_transactions.among(hashes) for peer in peers}
         sources = {maker: known_to[maker] for maker in makers if known_to[maker]}
         urgent = _urgent(fresh, sources.values()) if makers else frozenset[Hash32]()

@@ -1,4 +1,4 @@
-"""Requests that Anvil takes and this node otherwise refuses: numbers without digits in call objects.
+"""Requests that only a node with the preset `anvil` accepts, as Anvil does: call objects with numbers without digits.
 
 The interface of Pantheon 1.2 refuses the number `"0x"`. Anvil reads it as 0, and clients send it. With the preset
 `anvil`, a request is changed before it is decoded.

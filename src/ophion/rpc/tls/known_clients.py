@@ -5,8 +5,8 @@ module reads the certificate in the client's Certificate message, before OpenSSL
 file lists becomes a trusted certificate. OpenSSL then verifies it, its validity and the client's signature as usual,
 and refuses every other certificate with an alert.
 
-A listed certificate may be able to sign other certificates; `openssl req -x509` makes such certificates. These others
-are not listed, so the end of the handshake refuses a chain that leads to a listed certificate.
+A listed certificate may be able to sign other certificates; `openssl req -x509` makes such certificates. A certificate
+that is only signed by a listed certificate is not listed itself, so it is refused at the end of the handshake.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ def accept_known_clients(context: ssl.SSLContext, fingerprints: Fingerprints) ->
 
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
-    # every connection shows its certificate: a resumed session would not
+    # disable session tickets, because a client that resumes a session does not send its certificate
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.sslobject_class = Connection
-    # the property of `ssl.SSLContext` wraps the function and makes five enumeration members for each TLS record
+    # bypass the property of `ssl.SSLContext`: its wrapper makes five enumeration members for each TLS record
     cast(Any, ssl.SSLContext.__base__)._msg_callback.__set__(context, clients.message)
 
 
@@ -103,7 +103,7 @@ class _KnownClients:
         fingerprint = _fingerprint(certificate)
         if fingerprint in self._added or fingerprint not in self._fingerprints:
             return
-        # the name is read only after the fingerprint matched, so that no stranger's bytes are parsed here
+        # read the name only after the fingerprint has matched, so that no certificate of an unknown client is parsed
         if common_name(certificate) in self._fingerprints[fingerprint]:
             self._context.load_verify_locations(cadata=certificate)
             self._added.add(fingerprint)
@@ -149,7 +149,7 @@ class _Connection(ssl.SSLObject):
 def first_certificate(message: bytes, is_tls_1_3: bool) -> bytes:
     """Return the first certificate of a Certificate message; empty if the message has none or is malformed."""
     body = message[_HEADER_BYTES:]
-    if is_tls_1_3:  # a request context comes first
+    if is_tls_1_3:  # in TLS 1.3, a request context precedes the certificates
         body = body[1 + int.from_bytes(body[:1]) :]
     entry = body[_LENGTH_BYTES:]
     size = int.from_bytes(entry[:_LENGTH_BYTES])
