@@ -15,7 +15,7 @@ from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.status import Phase, status_of
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fault_plan import LinkQuality, Misconduct
-from ophion.testing.simulation.message_delivery import Letter
+from ophion.testing.simulation.message_delivery import Payload
 from ophion.testing.simulation.network import SimulatedNetwork
 from ophion.testing.simulation.trace import Trace
 
@@ -170,7 +170,7 @@ def test_i_06_a_proposer_that_crashes_after_its_proposal_gets_its_block_decided_
     rules: ProtocolRules,
 ) -> None:
     found = world(rules)
-    found.mail.filter = lambda _from, _to, letter: not (isinstance(letter, Commit) and letter.round == 0)
+    found.delivery.filter = lambda _from, _to, payload: not (isinstance(payload, Commit) and payload.round == 0)
     found.run(2.5)
     first = found.members[1].machine
     assert first is not None
@@ -193,17 +193,17 @@ def locked_and_restarted(rules: ProtocolRules, keeps_disk: bool) -> tuple[Simula
     found = world(rules, faulty=() if keeps_disk else (1, 2))
     a, d = 0, 3
 
-    def story(sender: int, receiver: int, letter: Letter) -> bool:
-        if d in (sender, receiver) or not hasattr(letter, "author"):
+    def story(sender: int, receiver: int, payload: Payload) -> bool:
+        if d in (sender, receiver) or not hasattr(payload, "author"):
             return False
-        return not isinstance(letter, Commit) or receiver == a
+        return not isinstance(payload, Commit) or receiver == a
 
-    found.mail.filter = story
+    found.delivery.filter = story
     found.run(2.5)
     assert found.heights() == [1, 0, 0, 0]
     decided = found.members[a].head.hash
     found.divide((1, 0, 0, 0))
-    found.mail.filter = None
+    found.delivery.filter = None
     for index in (1, 2):
         found.crash(index)
         found.restart(index, keeps_disk)
@@ -278,7 +278,7 @@ def test_i_10_two_proposals_in_one_round_never_both_get_through(rules: ProtocolR
 @both
 def test_i_14_messages_slower_than_the_timeout_cost_rounds_but_not_the_chain(rules: ProtocolRules) -> None:
     found = world(rules, timing=RoundTiming(1.0, 1.5, 64.0))
-    found.mail.link = LinkQuality(1.4, 1.6)
+    found.delivery.link = LinkQuality(1.4, 1.6)
     assert found.run(120.0, reached(found, 3))
     assert max(rounds(found)) >= 1
     safe(found)
@@ -287,7 +287,7 @@ def test_i_14_messages_slower_than_the_timeout_cost_rounds_but_not_the_chain(rul
 @both
 def test_i_15_doubled_and_reordered_messages_change_nothing(rules: ProtocolRules) -> None:
     found = world(rules)
-    found.mail.link = LinkQuality(0.001, 0.4, duplication=0.5)
+    found.delivery.link = LinkQuality(0.001, 0.4, duplication=0.5)
     found.run(41.0)
     assert min(found.heights()) >= 19
     assert set(rounds(found)) == {0}
@@ -395,12 +395,12 @@ def test_a_validator_that_lost_its_disk_does_not_vote_at_the_height_of_its_resta
     found.checker.forgetful = frozenset({2})
     found.run(9.0)
     # validator 2 votes, and then loses its disk before the height is decided
-    found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
+    found.delivery.filter = lambda _sender, _receiver, payload: not isinstance(payload, Commit)
     found.run(13.0)
     stuck = found.members[2].height
     assert stuck == max(found.heights())
     found.crash(2)
-    found.mail.filter = None
+    found.delivery.filter = None
     found.restart(2, keeps_disk=False)
     machine = found.members[2].machine
     assert found.run(found.now + 30.0, reached(found, stuck + 1))
@@ -477,11 +477,11 @@ def test_a_network_grows_from_one_validator_to_two_by_vote_and_shrinks_again(rul
 @both
 def test_i_23_consensus_does_not_pass_through_a_node_that_is_no_validator(rules: ProtocolRules) -> None:
     found = SimulatedNetwork(NetworkSettings(rules, 2, PATIENT, standby=1), 7)
-    found.mail.missing_links = {frozenset((0, 1))}
+    found.delivery.missing_links = {frozenset((0, 1))}
     found.start()
     found.run(60.0)
     assert max(found.heights()) == 0
-    found.mail.missing_links = set()
+    found.delivery.missing_links = set()
     found.introduce_all()
     assert found.run(found.now + 130.0, reached(found, 3))
     safe(found)
@@ -496,12 +496,12 @@ def test_q_02_round_1_begins_after_period_and_timeout() -> None:
     found.run(6.9)
     asked: list[float] = []
 
-    def note(_from: int, _to: int, letter: Letter) -> bool:
-        if isinstance(letter, RoundChange):
+    def note(_from: int, _to: int, payload: Payload) -> bool:
+        if isinstance(payload, RoundChange):
             asked.append(found.now)
         return True
 
-    found.mail.filter = note
+    found.delivery.filter = note
     found.run(9.0)
     assert round(min(asked), 3) == 7.0
     safe(found)

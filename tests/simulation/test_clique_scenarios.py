@@ -264,8 +264,8 @@ def test_c_19_a_late_joiner_validates_everything_and_knows_the_same_signers() ->
     rng = Random(19)
     for number in range(1, blocks + 1):
         snapshot = story.engine.snapshot(story.chain.head, story.chain)
-        signers = [letter for letter in "ABCDEFG" if snapshot.may_sign(address_of(letter), number)]
-        author = min(signers, key=lambda letter: (snapshot.in_turn(number) != address_of(letter), rng.random()))
+        signers = [payload for payload in "ABCDEFG" if snapshot.may_sign(address_of(payload), number)]
+        author = min(signers, key=lambda payload: (snapshot.in_turn(number) != address_of(payload), rng.random()))
         token = author
         if number % 500 and rng.random() < 0.1:
             target = rng.choice("EFG")
@@ -299,7 +299,7 @@ def test_c_20_clients_that_vote_and_count_differently_agree_at_every_block(seed:
         snapshot = story.engine.snapshot(story.chain.head, story.chain)
         if number % 20 == 1:
             voted.clear()
-        live = [letter for letter in "ABCDEF" if snapshot.may_sign(address_of(letter), number)]
+        live = [payload for payload in "ABCDEF" if snapshot.may_sign(address_of(payload), number)]
         author = rng.choice(live)
         wanted = [
             (target, adds)

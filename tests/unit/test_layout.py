@@ -148,7 +148,7 @@ ELSEWHERE = {
     "enclave_http/pending_requests.py": "tests/unit/enclave_http/test_application.py",
     "enclave_http/request_bodies.py": "tests/unit/enclave_http/test_application.py",
     "enclave_http/peer_application.py": "tests/unit/enclave_http/test_http_peers.py",
-    "metrics/families.py": "tests/unit/metrics/test_node_metrics.py",
+    "metrics/metric_declarations.py": "tests/unit/metrics/test_node_metrics.py",
     "node/core_config.py": "tests/unit/sdk/test_chain_config.py",
     "node/access_options.py": "tests/unit/node/test_config.py",
     "node/limit_options.py": "tests/unit/node/test_config.py",

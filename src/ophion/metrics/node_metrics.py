@@ -1,4 +1,4 @@
-"""All metrics of a node, declared in one place."""
+"""`NodeMetrics`: the metric registry of one node. `metric_declarations.py` declares names, labels and help texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 from ophion.chain.chain import Chain
 from ophion.chain.pruning import PruningRounds
 from ophion.chain.queries import ChainQueries
-from ophion.metrics.families import (
+from ophion.metrics.metric_declarations import (
     declare_block_history,
     declare_chain,
     declare_gossip,

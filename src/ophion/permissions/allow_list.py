@@ -50,7 +50,7 @@ class AllowList(Generic[T]):
 
     @property
     def _one(self) -> str:
-        return self.file.vocabulary.one
+        return self.file.codec.one
 
     def add(self, items: Sequence[T]) -> None:
         """Add entries that are not listed yet."""

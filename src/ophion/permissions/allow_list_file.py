@@ -40,9 +40,9 @@ class OutOfSync(RulesError):
 class RulesFile(Generic[T]):
     """The file of one list. Another list may share the file; each list edits only its own part."""
 
-    def __init__(self, path: Path, vocabulary: EntryCodec[T]) -> None:
+    def __init__(self, path: Path, codec: EntryCodec[T]) -> None:
         self.path = path
-        self.vocabulary = vocabulary
+        self.codec = codec
 
     def read(self) -> dict[T, None]:
         """Return the distinct entries in the order of the file. Raises `RulesError` with the documented text."""
@@ -59,18 +59,18 @@ class RulesFile(Generic[T]):
         return table
 
     def _entries(self, table: dict[str, Any]) -> dict[T, None]:
-        vocabulary = self.vocabulary
-        if all(key in table for key in vocabulary.keys):
-            raise RulesError(f"{' and '.join(vocabulary.keys)} are one list: only one of them may be in {self.path}")
+        codec = self.codec
+        if all(key in table for key in codec.keys):
+            raise RulesError(f"{' and '.join(codec.keys)} are one list: only one of them may be in {self.path}")
         texts = self._texts(table)
         if texts is None:
-            raise RulesError(f"{vocabulary.keys[0]} config option missing in TOML config file {self.path}")
+            raise RulesError(f"{codec.keys[0]} config option missing in TOML config file {self.path}")
         entries: dict[T, None] = {}
         for text in texts:
             try:
-                entries[vocabulary.read(text)] = None
+                entries[codec.read(text)] = None
             except (ValueError, RulesError) as error:
-                raise RulesError(vocabulary.complaint(text, error), str(self.path)) from None
+                raise RulesError(codec.complaint(text, error), str(self.path)) from None
         return entries
 
     def is_read_only(self) -> bool:
@@ -106,7 +106,7 @@ class RulesFile(Generic[T]):
         Raises `OutOfSync` if the file no longer holds `present`, `NotPersisted` if the file cannot be written. After an
         error the file is unchanged.
         """
-        vocabulary = self.vocabulary
+        codec = self.codec
         try:
             table = self._table()
             entries = self._entries(table)
@@ -120,9 +120,9 @@ class RulesFile(Generic[T]):
             # read bytes instead of text, so that line ends do not change
             after = content_of(self.path).decode()
             if removed:
-                after = self._found(after).without(lambda text: vocabulary.read(text) in removed)
+                after = self._found(after).without(lambda text: codec.read(text) in removed)
             if added:
-                after = self._found(after).with_added([vocabulary.write(item) for item in added])
+                after = self._found(after).with_added([codec.write(item) for item in added])
             expected = (set(present) - set(removed)) | set(added)
             if not self._differs_only_in_list(table, tomllib.loads(after), expected):
                 raise ValueError("the changed text would say something else")
@@ -133,19 +133,19 @@ class RulesFile(Generic[T]):
             raise NotPersisted(f"{self.path}: {error}") from None
 
     def _found(self, text: str) -> TomlList:
-        found = find_list(text, self.vocabulary.keys)
+        found = find_list(text, self.codec.keys)
         if found is None:
-            raise ValueError(f"{self.vocabulary.keys[0]} is not where it should be")
+            raise ValueError(f"{self.codec.keys[0]} is not where it should be")
         return found
 
     def _is(self, text: str, item: T) -> bool:
         try:
-            return self.vocabulary.read(text) == item
+            return self.codec.read(text) == item
         except (ValueError, RulesError):
             return False
 
     def _texts(self, table: dict[str, Any]) -> list[str] | None:
-        for key in self.vocabulary.keys:
+        for key in self.codec.keys:
             value = table.get(key)
             if value is not None:
                 if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
@@ -155,9 +155,9 @@ class RulesFile(Generic[T]):
 
     def _differs_only_in_list(self, old: dict[str, Any], new: dict[str, Any], expected: set[T]) -> bool:
         texts = self._texts(new)
-        if texts is None or {self.vocabulary.read(text) for text in texts} != expected:
+        if texts is None or {self.codec.read(text) for text in texts} != expected:
             return False
-        keys = self.vocabulary.keys
+        keys = self.codec.keys
         rest = [{key: value for key, value in table.items() if key not in keys} for table in (old, new)]
         return rest[0] == rest[1]
 

@@ -94,7 +94,7 @@ class AuditLog:
                 newer.replace(older)
 
     def _list_changed(self, kind: str, listed: AllowList[Any], change: ListChanged[Any]) -> None:
-        write, after, by = listed.file.vocabulary.write, len(listed.entries), SUBJECT.get()
+        write, after, by = listed.file.codec.write, len(listed.entries), SUBJECT.get()
         self.record(
             lambda: [
                 {

@@ -74,6 +74,6 @@ def _difference(listed: AllowList[Any]) -> str | None:
     if not more and not fewer:
         return None
     return (
-        f"{more} more and {fewer} fewer {listed.file.vocabulary.one}s than in force;"
+        f"{more} more and {fewer} fewer {listed.file.codec.one}s than in force;"
         " perm_reloadPermissionsFromFile applies them."
     )

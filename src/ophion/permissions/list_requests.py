@@ -54,7 +54,7 @@ def requested_accounts(texts: Sequence[str]) -> list[Address]:
     return accounts
 
 
-def requested_nodes(texts: Sequence[str], vocabulary: EntryCodec[Enode] = NODES) -> list[Enode]:
+def requested_nodes(texts: Sequence[str], codec: EntryCodec[Enode] = NODES) -> list[Enode]:
     """Read the nodes of a request. The request needs at least one node, and all nodes must be valid and distinct enode
     URLs.
     """
@@ -62,17 +62,17 @@ def requested_nodes(texts: Sequence[str], vocabulary: EntryCodec[Enode] = NODES)
         raise RulesError("Request contains an empty list of nodes")
     if len(set(texts)) < len(texts):
         raise RulesError("Request contains duplicate nodes")
-    nodes = _read(texts, vocabulary)
+    nodes = _read(texts, codec)
     if len(set(nodes)) < len(nodes):
         raise RulesError("Request contains duplicate nodes")
     return nodes
 
 
-def _read(texts: Sequence[str], vocabulary: EntryCodec[T]) -> list[T]:
+def _read(texts: Sequence[str], codec: EntryCodec[T]) -> list[T]:
     items: list[T] = []
     for text in texts:
         try:
-            items.append(vocabulary.read(text))
+            items.append(codec.read(text))
         except ValueError as error:
-            raise RulesError(f"Request contains an invalid {vocabulary.one}", str(error)) from None
+            raise RulesError(f"Request contains an invalid {codec.one}", str(error)) from None
     return items

@@ -285,13 +285,13 @@ class Permissions:
         return finish
 
 
-def _opened(path: Path, vocabulary: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
+def _opened(path: Path, codec: EntryCodec[T], problems: list[str]) -> AllowList[T] | None:
     # lazy import: nodes without rules start faster
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.allow_list_file import RulesFile
 
     try:
-        return AllowList(RulesFile(path, vocabulary))
+        return AllowList(RulesFile(path, codec))
     except RulesError as error:
         problems.append(error.message)
         return None

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from ophion.chain.chain import Chain
 from ophion.chainspec.spec import ChainSpec
+from ophion.consensus.bft.bft_schedule import ProtocolEra
 from ophion.consensus.bft.engine import BftEngine
-from ophion.consensus.bft.transitions import ProtocolRange
 from ophion.consensus.clique import CliqueEngine
 from ophion.errors import ProofError, StorageError
 from ophion.primitives.header import HashedHeader, Header
@@ -99,7 +99,7 @@ class CliqueVotes:
         return False
 
 
-def bft_eras(engine: BftEngine) -> list[ProtocolRange]:
+def bft_eras(engine: BftEngine) -> list[ProtocolEra]:
     """Return the block range of each BFT protocol of the chain, in ascending order."""
     eras = [engine.schedule.era(0)]
     later = engine.schedule.era(_FAR_BLOCK)

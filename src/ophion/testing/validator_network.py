@@ -146,7 +146,7 @@ class ValidatorNetwork:
         self, min_delay_s: float = 0.002, max_delay_s: float = 0.02, loss: float = 0.0, duplication: float = 0.0
     ) -> None:
         """Set delay and loss of all messages from now on."""
-        self._world.mail.link = LinkQuality(min_delay_s, max_delay_s, 0.0, loss, duplication)
+        self._world.delivery.link = LinkQuality(min_delay_s, max_delay_s, 0.0, loss, duplication)
 
     def set_clock(self, node: int, ahead_s: float) -> None:
         """Set by how many seconds the clock of a node is ahead."""

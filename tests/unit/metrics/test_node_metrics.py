@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ophion.chain.pruning import PruningRounds
-from ophion.metrics.families import declare_peers, declare_privacy, declare_votes
+from ophion.metrics.metric_declarations import declare_peers, declare_privacy, declare_votes
 from ophion.metrics.node_metrics import MeasuredParts, NodeMetrics
 from ophion.node.peering import PeerNetwork
 from ophion.peers.eth.protocol import EthProtocol

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ophion.chainspec.consensus_parameters import BFT_MIX_HASH, HeaderForm
 from ophion.chainspec.spec import ChainSpec
 from ophion.consensus import header_rules as rules
+from ophion.consensus.bft.bft_schedule import BftSchedule, BlockSettings
 from ophion.consensus.bft.events import Head, NewHead
 from ophion.consensus.bft.extra_data import BftExtraData, ExtraForm, own_vanity
 from ophion.consensus.bft.message_buffer import MessageLimits
@@ -25,7 +26,6 @@ from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.consensus.bft.round_timing import RoundTiming
 from ophion.consensus.bft.signatures import seal_author
 from ophion.consensus.bft.signed_parts import MAX_BLOCK_ITEMS, candidate_in_round, header_digest
-from ophion.consensus.bft.transitions import BftSchedule, BlockSettings
 from ophion.consensus.bft.validator_provider import ValidatorProvider
 from ophion.consensus.bft.validator_set import quorum_of
 from ophion.consensus.bft_header_form import check_form, in_form, next_form

@@ -1,4 +1,5 @@
-"""Certificate rules of both protocols. A failed check raises `Unjustified`.
+"""Justification checks that both protocols share. `Qbft.check_proposal` (qbft_messages.py) and `Ibft2.check_proposal`
+apply them. A failed check raises `Unjustified`.
 
 `RoundChanges.certificate` (round_change.py) composes the certificate of a proposal. `prepare_commit.py` composes the
 prepared round that a round change carries.

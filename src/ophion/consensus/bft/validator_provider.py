@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from ophion.consensus.bft.bft_schedule import BftSchedule
 from ophion.consensus.bft.extra_data import BftExtraData
-from ophion.consensus.bft.transitions import BftSchedule
 from ophion.consensus.engine import HeaderReader
 from ophion.consensus.header_snapshots import HeaderSnapshots
 from ophion.consensus.validator_votes import Tally

@@ -67,7 +67,7 @@ def get_accounts(ctx: RpcContext) -> Texts:
 async def add_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
     """Adds nodes to the allowlist, all or none. Nodes of the allowlist may connect."""
     permitted = _nodes(ctx)
-    return await _changed(ctx, lambda: permitted.prepare(requested_nodes(nodes, permitted.file.vocabulary), ()))
+    return await _changed(ctx, lambda: permitted.prepare(requested_nodes(nodes, permitted.file.codec), ()))
 
 
 @method("perm_removeNodesFromWhitelist", aliases=["perm_removeNodesFromAllowlist"], alias_error=_later)
@@ -76,9 +76,9 @@ async def remove_nodes(ctx: RpcContext, nodes: TextsParam) -> Text:
 
     Bootnodes and static nodes stay allowed.
     """
-    vocabulary = _nodes(ctx).file.vocabulary
+    codec = _nodes(ctx).file.codec
     permissions = ctx.permissions
-    return await _changed(ctx, lambda: permissions.without_nodes(requested_nodes(nodes, vocabulary)))
+    return await _changed(ctx, lambda: permissions.without_nodes(requested_nodes(nodes, codec)))
 
 
 @method("perm_getNodesWhitelist", aliases=["perm_getNodesAllowlist"], alias_error=_later)

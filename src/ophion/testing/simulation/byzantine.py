@@ -240,7 +240,7 @@ class Liar:
         seals = tuple(stand_in_seal(member.address, bytes(32)) for member in self._others())
         own = stand_in_seal(self._member.address, block.digest)
         forged = FinalBlock(block, message.round, (own, own, own, *seals), self._member.head.tally)
-        self._world.mail.announce(self._member, forged, self._world.members)
+        self._world.delivery.announce(self._member, forged, self._world.members)
 
     # --- helpers --------------------------------------------------------------------------------
 
@@ -266,4 +266,4 @@ class Liar:
         receivers = [member for member in self._others() if to is None or to(member)]
         if self._does(Misconduct.WITHHOLDING):
             receivers = [member for member in receivers if self._rng.random() < 0.6]
-        self._world.mail.send(self._member, message, receivers, delay_s)
+        self._world.delivery.send(self._member, message, receivers, delay_s)

@@ -103,7 +103,7 @@ class Driver:
             member.target = 0
             member.dies_after = None
             self._world.add_note(f"{member.name} stops")
-            self._world.links.down(member, self._world.members)
+            self._world.connection_events.down(member, self._world.members)
 
     def begin_outage(self, member: SimulatedMember) -> None:
         """Stop a node after a random number of further effects, like a crash."""
@@ -156,16 +156,16 @@ class Driver:
         if member.liar is not None:
             member.liar.say(message)
         else:
-            world.mail.send(member, message, world.validators_of(message.height, member))
+            world.delivery.send(member, message, world.validators_of(message.height, member))
 
     def _repeat(self, member: SimulatedMember, effect: ResendMessage) -> None:
         """Send an earlier message again to a node that may have missed it."""
         receivers = [other for other in self._world.members if other.address == effect.to]
         if member.liar is None:
-            self._world.mail.send(member, effect.message, receivers)
+            self._world.delivery.send(member, effect.message, receivers)
 
     def _relay(self, member: SimulatedMember, effect: RelayMessage) -> None:
-        self._world.mail.relay(member, effect, self._world.validators_of(effect.message.height, member))
+        self._world.delivery.relay(member, effect, self._world.validators_of(effect.message.height, member))
 
     def _remember(self, member: SimulatedMember, effect: StoreVotes) -> None:
         member.durable_votes = effect.durable_votes
@@ -225,7 +225,7 @@ class Driver:
         if not self.extend(member, block):
             self.handle(member, TaskFailed(block.height, block.round, "the block does not fit the chain"))
             return
-        self._world.mail.announce(member, block, self._world.members)
+        self._world.delivery.announce(member, block, self._world.members)
         self.report_head(member)
 
     def _catch_up(self, member: SimulatedMember, effect: CatchUp) -> None:

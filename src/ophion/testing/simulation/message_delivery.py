@@ -14,7 +14,7 @@ from ophion.testing.simulation.fault_plan import CALM, LinkQuality
 from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 from ophion.testing.simulation.trace import Trace
 
-Letter: TypeAlias = "BftMessage | FinalBlock"
+Payload: TypeAlias = "BftMessage | FinalBlock"
 """A message or block between nodes."""
 
 
@@ -40,7 +40,7 @@ class MessageDelivery:
         """Messages sent so far, including relayed and lost messages."""
         self.extra_loss: dict[type, float] = {}
         """Share of lost messages by type, in addition to the loss of the link."""
-        self.filter: Callable[[int, int, Letter], bool] | None = None
+        self.filter: Callable[[int, int, Payload], bool] | None = None
         """Called with sender, receiver and message; returning False drops the message. For scripted tests."""
         self.missing_links: set[frozenset[int]] = set()
         """Pairs of nodes without a connection."""
@@ -65,7 +65,7 @@ class MessageDelivery:
         fates: dict[int, float | None] = {}
         for receiver in receivers:
             if receiver is not sender:
-                fates[receiver.index] = self._post(sender, receiver, message, delay_s)
+                fates[receiver.index] = self._send_one(sender, receiver, message, delay_s)
         if self._trace is not None:
             self._trace.message(self._event_queue.now, sender.index, message, fates)
 
@@ -79,7 +79,7 @@ class MessageDelivery:
                     continue
                 has_link = author is not None and self.are_connected(author, receiver)
                 if not (self.reports_links and has_link):
-                    self._post(member, receiver, order.message)
+                    self._send_one(member, receiver, order.message)
 
     def announce(self, sender: SimulatedMember, block: FinalBlock, receivers: Iterable[SimulatedMember]) -> None:
         """Announce a finished block."""
@@ -88,7 +88,7 @@ class MessageDelivery:
                 for delay in self._fate(sender, receiver, block):
                     self._event_queue.add(self._event_queue.now + delay, self._deliver_block, receiver, block)
 
-    def _post(
+    def _send_one(
         self, sender: SimulatedMember, receiver: SimulatedMember, message: BftMessage, delay_s: float | None = None
     ) -> float | None:
         """Schedule the delivery of a message. Returns the first arrival time; None if the message is lost."""
@@ -100,11 +100,11 @@ class MessageDelivery:
             self._event_queue.add(self._event_queue.now + delay, self._deliver, receiver, (message, sender.address))
         return min(delays) if delays else None
 
-    def _fate(self, sender: SimulatedMember, receiver: SimulatedMember, letter: Letter) -> tuple[float, ...]:
+    def _fate(self, sender: SimulatedMember, receiver: SimulatedMember, payload: Payload) -> tuple[float, ...]:
         if not self.are_connected(sender, receiver):
             return ()
-        if self.filter is not None and not self.filter(sender.index, receiver.index, letter):
+        if self.filter is not None and not self.filter(sender.index, receiver.index, payload):
             return ()
-        if self.extra_loss and self._rng.random() < self.extra_loss.get(type(letter), 0.0):
+        if self.extra_loss and self._rng.random() < self.extra_loss.get(type(payload), 0.0):
             return ()
         return self.link.fate(self._rng)

@@ -19,12 +19,12 @@ from ophion.consensus.bft.messages import BftMessage, RoundChange
 from ophion.consensus.validator_votes import Tally
 from ophion.primitives.types import ZERO_ADDRESS, ZERO_HASH, Address
 from ophion.testing.simulation.byzantine import Liar, LiarCoalition
+from ophion.testing.simulation.connection_events import ConnectionEvents
 from ophion.testing.simulation.driver import Driver, NetworkSettings
 from ophion.testing.simulation.event_queue import EventQueue
 from ophion.testing.simulation.fake_crypto import Content, has_other_body, stand_in_address, stand_in_block
 from ophion.testing.simulation.fault_plan import Misconduct
 from ophion.testing.simulation.invariants import Checker
-from ophion.testing.simulation.links import Links
 from ophion.testing.simulation.message_delivery import MessageDelivery
 from ophion.testing.simulation.simulated_node import FinalBlock, SimulatedMember
 from ophion.testing.simulation.sync import Syncing
@@ -54,9 +54,9 @@ class SimulatedNetwork:
         self.checker = Checker(network.rules, network.limits, count, frozenset(liars) | frozenset(faulty))
         self.event_queue = EventQueue()
         self.driver = Driver(self)
-        self.links = Links(self, seed)
+        self.connection_events = ConnectionEvents(self, seed)
         self.syncing = Syncing(self)
-        self.mail = MessageDelivery(self.event_queue, self.rng, trace, self._deliver, self.syncing.receive)
+        self.delivery = MessageDelivery(self.event_queue, self.rng, trace, self._deliver, self.syncing.receive)
         coalition = LiarCoalition(frozenset(liars))
         for index, kinds in liars.items():
             member = self.members[index]
@@ -88,14 +88,16 @@ class SimulatedNetwork:
         self.driver.boot(member)
         for other in self.members:
             self.syncing.introduce(member, other)
-        self.links.up(member, self.members)
+        self.connection_events.up(member, self.members)
 
     def divide(self, groups: Iterable[int]) -> None:
         """Partition the network. Only members with the same number in `groups` can communicate."""
         for member, group in zip(self.members, groups, strict=True):
             member.group = group
         for member in self.members:
-            self.links.down(member, [other for other in self.members[: member.index] if other.group != member.group])
+            self.connection_events.down(
+                member, [other for other in self.members[: member.index] if other.group != member.group]
+            )
         self.add_note("the network is divided: " + " ".join(str(member.group) for member in self.members))
 
     def reunite(self) -> None:
@@ -105,7 +107,7 @@ class SimulatedNetwork:
         self.add_note("the network is whole again")
         self.introduce_all()
         for member in self.members:
-            self.links.up(member, self.members[: member.index])
+            self.connection_events.up(member, self.members[: member.index])
 
     def introduce_all(self) -> None:
         """Exchange heights between all simulated nodes, as real nodes do when they connect."""

@@ -58,8 +58,8 @@ def _with_dead_proposer(seed: int, options: SeedOptions) -> tuple[SimulatedNetwo
     world = SimulatedNetwork(
         NetworkSettings(rules, options.validators, options.timing, passes_over=options.passes_over), seed
     )
-    world.mail.link = LinkQuality(0.001, rng.choice((0.005, 0.02, 0.1)))
-    world.mail.gossips = False  # do not relay messages, because no message is lost and relaying takes time
+    world.delivery.link = LinkQuality(0.001, rng.choice((0.005, 0.02, 0.1)))
+    world.delivery.gossips = False  # do not relay messages, because no message is lost and relaying takes time
     world.start()
     world.run(_SETTLING_S + rng.random() * options.timing.period_s * options.validators)
     machine = world.members[rng.randrange(options.validators)].machine

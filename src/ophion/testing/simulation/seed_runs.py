@@ -153,18 +153,18 @@ def _describe(trace: Trace, conditions: FaultPlan) -> None:
 
 
 def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> None:
-    world.mail.link = conditions.link
-    world.mail.gossips = conditions.gossips
+    world.delivery.link = conditions.link
+    world.delivery.gossips = conditions.gossips
     # report connections only without faults, because then every connection delivers all messages, as on real nodes
-    world.mail.reports_links = not storm_s
+    world.delivery.reports_links = not storm_s
     world.driver.slow_work_s = conditions.slow_work_s
-    world.mail.extra_loss = conditions.extra_loss
+    world.delivery.extra_loss = conditions.extra_loss
     for partition in conditions.partitions:
         world.at(partition.start_s, lambda groups=partition.groups: world.divide(groups))  # type: ignore[misc]
         world.at(partition.end_s, world.reunite)
     for at, first, second in conditions.flaps:
         pair = world.members[first], world.members[second]
-        world.at(at, lambda pair=pair: world.links.flap(*pair))  # type: ignore[misc]
+        world.at(at, lambda pair=pair: world.connection_events.flap(*pair))  # type: ignore[misc]
     for outage in conditions.outages:
         world.at(outage.start_s, lambda index=outage.member: world.begin_outage(index))  # type: ignore[misc]
         world.at(
@@ -177,8 +177,8 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
     """End the faults and wait for blocks. Returns the time until the first block, and the number of messages for a
     later block.
     """
-    world.mail.link = CALM
-    world.mail.extra_loss = {}
+    world.delivery.link = CALM
+    world.delivery.extra_loss = {}
     world.driver.slow_work_s = min(world.driver.slow_work_s, 0.05)
     if world.trace is not None:
         world.trace.add_note(world.now, "the faults end")
@@ -192,10 +192,10 @@ def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
     first = _wait_for(world, goal, options.growth_limit_s)
     if first is None:
         return math.inf, 0.0
-    per_block, sent = options.growth_limit_s, world.mail.count
+    per_block, sent = options.growth_limit_s, world.delivery.count
     if _wait_for(world, goal + BLOCKS_AFTER_HEALING - 1, BLOCKS_AFTER_HEALING * per_block) is None:
         return math.inf, 0.0
-    return first - healed_at, (world.mail.count - sent) / (BLOCKS_AFTER_HEALING - 1)
+    return first - healed_at, (world.delivery.count - sent) / (BLOCKS_AFTER_HEALING - 1)
 
 
 def _wait_for(world: SimulatedNetwork, height: int, limit_s: float) -> float | None:

@@ -30,7 +30,7 @@ class Syncing:
     def introduce(self, member: SimulatedMember, other: SimulatedMember) -> None:
         """Exchange the heights of two simulated nodes, as real nodes do when they connect."""
         are_there = member is not other and member.machine and other.machine
-        if are_there and self._world.mail.are_connected(member, other):
+        if are_there and self._world.delivery.are_connected(member, other):
             self.aim(member, other.height)
             self.aim(other, member.height)
 
@@ -51,7 +51,9 @@ class Syncing:
         better = [
             other
             for other in world.members
-            if other.machine is not None and other.height > member.height and world.mail.are_connected(member, other)
+            if other.machine is not None
+            and other.height > member.height
+            and world.delivery.are_connected(member, other)
         ]
         if better:
             source = world.rng.choice(better)

@@ -11,7 +11,7 @@ from ophion.consensus.bft.qbft_messages import Qbft
 from ophion.testing.simulation.driver import NetworkSettings
 from ophion.testing.simulation.fake_crypto import has_other_body, stand_in_address, stand_in_seal_author
 from ophion.testing.simulation.fault_plan import LinkQuality, Misconduct
-from ophion.testing.simulation.message_delivery import Letter
+from ophion.testing.simulation.message_delivery import Payload
 from ophion.testing.simulation.network import SimulatedNetwork
 
 
@@ -23,12 +23,12 @@ def received(
     for rules in (Ibft2(), Qbft()):
         world = SimulatedNetwork(NetworkSettings(rules, 4), 3, {0: kinds})
 
-        def note(sender: int, receiver: int, letter: Letter) -> bool:
-            if sender == 0 and hasattr(letter, "author") and letter.author == stand_in_address(0):
-                found.append((receiver, letter))
+        def note(sender: int, receiver: int, payload: Payload) -> bool:
+            if sender == 0 and hasattr(payload, "author") and payload.author == stand_in_address(0):
+                found.append((receiver, payload))
             return True
 
-        world.mail.filter = note
+        world.delivery.filter = note
         world.gossips = False
         world.start()
         if crash is not None:
@@ -112,7 +112,7 @@ def test_one_liar_of_four_leaves_more_than_half_of_the_blocks(rules: ProtocolRul
     heights = []
     for misconduct in ({}, {2: (kind,)}):
         world = SimulatedNetwork(NetworkSettings(rules, 4), 11, misconduct)
-        world.mail.link = LinkQuality(0.002, 0.2)
+        world.delivery.link = LinkQuality(0.002, 0.2)
         world.start()
         world.run(60.0)
         assert world.checker.violations == []

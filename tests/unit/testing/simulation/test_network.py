@@ -53,9 +53,9 @@ def test_groups_cannot_communicate() -> None:
     found.run(8.0)
     assert found.members[3].height == 0
     assert found.members[0].height >= 4
-    assert not found.mail.are_connected(found.members[0], found.members[3])
+    assert not found.delivery.are_connected(found.members[0], found.members[3])
     found.reunite()
-    assert found.mail.are_connected(found.members[0], found.members[3])
+    assert found.delivery.are_connected(found.members[0], found.members[3])
 
 
 def test_a_member_that_dies_in_the_middle_carries_out_only_the_first_effects() -> None:
@@ -67,7 +67,7 @@ def test_a_member_that_dies_in_the_middle_carries_out_only_the_first_effects() -
 
 def test_a_filter_drops_what_it_likes() -> None:
     found = world()
-    found.mail.filter = lambda _sender, _receiver, letter: not isinstance(letter, Commit)
+    found.delivery.filter = lambda _sender, _receiver, payload: not isinstance(payload, Commit)
     found.run(20.0)
     assert found.heights() == [0] * 4
 

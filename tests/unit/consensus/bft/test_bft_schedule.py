@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.transitions import BftSchedule
+from ophion.consensus.bft.bft_schedule import BftSchedule
 from tests.unit.consensus.bft.ledger import KEYS, genesis_of
 
 ADDRESSES = tuple(key.address for key in KEYS)

@@ -1,4 +1,4 @@
-"""Metric families of a node (operations.md 9 has the full inventory).
+"""Declarations of a node's metrics (operations.md 9 has the full inventory).
 
 Most values are read only when Prometheus scrapes them, and cost nothing otherwise. Listeners that count events
 (transactions, blocks) run only on nodes with metrics.
@@ -141,7 +141,7 @@ def declare_network(
     best_known: Callable[[], int],
     is_in_sync: Callable[[], bool],
 ) -> None:
-    """Declare metrics of the network: peers and discovered nodes."""
+    """Declare metrics of the head, the best known block, the number of peers and whether the node is in sync."""
     ethereum = Category.ETHEREUM
     registry.gauge(ethereum, "blockchain_height", "Number of the head.").watch(lambda: queries.head_number)
     registry.gauge(ethereum, "best_known_block_number", "Number of the best known block.").watch(

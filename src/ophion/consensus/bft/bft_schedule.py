@@ -1,4 +1,4 @@
-"""Parameters by block: transitions, and the move from IBFT 2.0 or Clique to QBFT (consensus.md 2.13, 3.7).
+"""`BftSchedule`: consensus parameters by block, with transitions and the move to QBFT (consensus.md 2.13, 3.7).
 
 A transition inherits values from the previous transition. Its `block` is a number, or a timestamp if the nearest
 earlier fork starts at a time (consensus.md 5.5).
@@ -45,7 +45,7 @@ class BlockSettings(Struct, frozen=True):
         return self.period_ms / 1000 if self.period_ms > 0 else float(self.period_s)
 
 
-class ProtocolRange(Struct, frozen=True):
+class ProtocolEra(Struct, frozen=True):
     """A range of blocks with one protocol."""
 
     first: int
@@ -81,13 +81,13 @@ class BftSchedule:
         """BFT protocols of the whole chain, in the order of their blocks."""
         return tuple(era.protocol for era in self._eras)
 
-    def era(self, number: int) -> ProtocolRange:
+    def era(self, number: int) -> ProtocolEra:
         """Return the range of blocks with one protocol that contains this block."""
         if self._only_era is not None:
             return self._only_era
         return next(era for era in reversed(self._eras) if number >= era.first)
 
-    def era_after(self, number: int) -> ProtocolRange:
+    def era_after(self, number: int) -> ProtocolEra:
         """Return the protocol range of the next block. Votes in this block already count by the rules of that range."""
         return self.era(number + 1)
 
@@ -132,16 +132,16 @@ def _first_settings(parameters: BftParameters) -> BlockSettings:
     )
 
 
-def _eras(spec: ChainSpec) -> tuple[ProtocolRange, ...]:
+def _eras(spec: ChainSpec) -> tuple[ProtocolEra, ...]:
     ibft2, qbft = spec.ibft2, spec.qbft
     if spec.engine is EngineKind.IBFT2 and ibft2 is not None:
-        first = ProtocolRange(0, Ibft2(), ibft2)
+        first = ProtocolEra(0, Ibft2(), ibft2)
         if qbft is not None and qbft.start_block > 0:
-            return (first, ProtocolRange(qbft.start_block, Qbft(), qbft))
+            return (first, ProtocolEra(qbft.start_block, Qbft(), qbft))
         return (first,)
     if spec.migrates_from_clique and qbft is not None:
-        return (ProtocolRange(qbft.start_block, Qbft(), qbft),)
-    return (ProtocolRange(0, Qbft(), qbft if qbft is not None else BftParameters()),)
+        return (ProtocolEra(qbft.start_block, Qbft(), qbft),)
+    return (ProtocolEra(0, Qbft(), qbft if qbft is not None else BftParameters()),)
 
 
 def _changed(settings: BlockSettings, transition: BftTransition) -> BlockSettings:

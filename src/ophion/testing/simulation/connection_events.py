@@ -22,7 +22,7 @@ _NOTICED: Final = 0.6
 _MAX_NOTICE_S: Final = 1.0
 
 
-class Links:
+class ConnectionEvents:
     """Reports opened and closed connections to the state machines."""
 
     def __init__(self, world: SimulatedNetwork, seed: int) -> None:
@@ -32,7 +32,7 @@ class Links:
     def up(self, member: SimulatedMember, others: Iterable[SimulatedMember]) -> None:
         """Connect a node and other nodes, in both directions."""
         for other in others:
-            if other is not member and self._world.mail.are_connected(member, other):
+            if other is not member and self._world.delivery.are_connected(member, other):
                 self._notify(member, Connected(other.address), 0.0)
                 self._notify(other, Connected(member.address), 0.0)
 
