@@ -5,9 +5,8 @@ The traces of this node follow Besu 21.10, which writes no names. A development 
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import orjson
+import re
+from typing import Final
 
 _UNKNOWN: Final = "Unknown opcode"
 _GROUPS: Final = {
@@ -29,24 +28,34 @@ _GROUPS: Final = {
 _NAMES: Final = {first + offset: name for first, names in _GROUPS.items() for offset, name in enumerate(names.split())}
 
 
+_TOKENS: Final = re.compile(rb'{"ops":\[|"pc":(\d+)|\],"code":"0x([0-9a-f]*)"')
+"""Start of a `vmTrace` or of a call in it, position of a step, and end with the code.
+
+Calls nest up to 1,024 deep, which is too deep for JSON decoders. So the text is changed at these tokens. No other
+part of a replay has them.
+"""
+
+
 def with_names(text: bytes) -> bytes:
     """Return a result of `trace_replay*` or `trace_call*` as JSON text, with `op` in each step of each `vmTrace`."""
-    result = orjson.loads(text)
-    for entry in result if isinstance(result, list) else [result]:
-        if entry is not None:
-            _name(entry.get("vmTrace"))
-    return orjson.dumps(result)
+    pieces: list[bytes] = []
+    steps: list[list[tuple[int, int]]] = []  # by open trace: index of the name in `pieces`, and position in the code
+    end = 0
+    for token in _TOKENS.finditer(text):
+        position, code = token.groups()
+        if position is not None:
+            pieces += text[end : token.end()], b""
+            end = token.end()
+            steps[-1].append((len(pieces) - 1, int(position)))
+        elif code is None:
+            steps.append([])
+        else:
+            opcodes = bytes.fromhex(code.decode())
+            for index, at in steps.pop():
+                pieces[index] = b',"op":"%b"' % _name(opcodes, at)
+    pieces.append(text[end:])
+    return b"".join(pieces)
 
 
-def _name(machine: dict[str, Any] | None) -> None:
-    """Name the instructions of a trace and of the calls in it, without recursion: calls nest up to 1,024 deep."""
-    waiting = [machine]
-    while waiting:
-        found = waiting.pop()
-        if found is None:
-            continue
-        code = bytes.fromhex(found["code"][2:])
-        for step in found["ops"]:
-            at = step["pc"]
-            step["op"] = _NAMES.get(code[at], _UNKNOWN) if at < len(code) else "STOP"
-            waiting.append(step["sub"])
+def _name(code: bytes, at: int) -> bytes:
+    return (_NAMES.get(code[at], _UNKNOWN) if at < len(code) else "STOP").encode()
