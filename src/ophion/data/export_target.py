@@ -9,8 +9,9 @@ import errno
 import io
 import os
 import zlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -246,10 +247,13 @@ class RemoteTarget:
     def __init__(self, url: str) -> None:
         fsspec = require("fsspec")
         self._url = url.rstrip("/")
+        self._open: Callable[[], Any] = lambda: fsspec.core.url_to_fs(self._url, skip_instance_cache=True)
         try:
-            self._files, self._root = fsspec.core.url_to_fs(self._url)
+            self._files, self._root = self._open()
         except (ImportError, ValueError) as error:
             raise CommandError(f"Unable to use {url}: {error}") from error
+        self._uploaders: deque[Any] = deque()
+        """File systems of fsspec that no upload uses now."""
 
     def create(self, path: str) -> UnfinishedFile:
         """Start a local file that is uploaded when it is published."""
@@ -267,13 +271,30 @@ class RemoteTarget:
 
     def _upload(self, path: str, file: IO[bytes]) -> None:
         place = f"{self._root}/{path}"
+        folder = place.rpartition("/")[0]
         protocols = {self._files.protocol} if isinstance(self._files.protocol, str) else {*self._files.protocol}
         if not protocols & _OBJECT_STORES:
-            self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
-        # the transaction publishes the file only after the whole upload
-        with self._files.transaction, self._files.open(place, "wb") as remote:
-            while chunk := file.read(_CHUNK_BYTES):
-                remote.write(chunk)
+            self._files.makedirs(folder, exist_ok=True)
+        with self._uploader() as files:
+            # the transaction publishes the file only after the whole upload
+            with files.transaction, files.open(place, "wb") as remote:
+                while chunk := file.read(_CHUNK_BYTES):
+                    remote.write(chunk)
+        self._files.invalidate_cache(folder)
+
+    @contextmanager
+    def _uploader(self) -> Iterator[Any]:
+        """Yield a file system for one upload. Several threads upload, and a file system has one transaction for all of
+        its threads.
+        """
+        try:
+            files = self._uploaders.pop()
+        except IndexError:
+            files, _ = self._open()
+        try:
+            yield files
+        finally:
+            self._uploaders.append(files)
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a small file."""

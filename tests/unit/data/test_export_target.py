@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+import threading
 import zlib
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from ophion.data.export_target import DirectoryTarget, RemoteTarget, open_target
+from ophion.data.export_target import DirectoryTarget, RemoteTarget, Written, open_target
+from ophion.data.task_threads import TaskThreads
 from ophion.errors import CommandError
 
 
@@ -76,6 +78,27 @@ def test_a_url_is_written_through_fsspec() -> None:
     assert target.read("logs/part") is None
     with pytest.raises(CommandError, match="Unable to use nothing://"):
         open_target("nothing://bucket/tables")
+
+
+def test_several_threads_upload_at_the_same_time() -> None:
+    pytest.importorskip("fsspec", reason="the extra ophion[data] is not installed")
+    target = open_target("memory://ophion/together")
+    count = 4
+    for attempt in range(8):
+        all_begin = threading.Barrier(count)
+
+        def upload(path: str, all_begin: threading.Barrier = all_begin) -> Written:
+            unfinished = target.create(path)
+            unfinished.file.write(path.encode() * 200_000)
+            all_begin.wait()
+            return unfinished.publish()
+
+        paths = [f"logs/{attempt}-{number}" for number in range(count)]
+        with TaskThreads(count, "upload") as threads:
+            tasks = [threads.submit(lambda path=path: upload(path)) for path in paths]  # type: ignore[misc]
+        for path, task in zip(paths, tasks, strict=True):
+            assert target.checksum(path) == task.result()
+            target.delete(path)
 
 
 def test_nobody_sees_a_file_before_it_is_published(tmp_path: Path) -> None:
