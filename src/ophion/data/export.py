@@ -364,12 +364,12 @@ class Export:
         return entries
 
     def _discard(self, files: Sequence[_JobFile]) -> None:
-        """Delete files, published or not."""
+        """Delete files, published or not. An error has caused this; errors of other files are not reported."""
         for file in files:
             if file.publishing is None:
                 file.file.discard()
                 continue
-            with suppress(CommandError):
+            with suppress(Exception):
                 file.publishing.result()
                 self._target.delete(file.path)
 

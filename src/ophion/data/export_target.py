@@ -275,11 +275,10 @@ class RemoteTarget:
         protocols = {self._files.protocol} if isinstance(self._files.protocol, str) else {*self._files.protocol}
         if not protocols & _OBJECT_STORES:
             self._files.makedirs(folder, exist_ok=True)
-        with self._uploader() as files:
-            # the transaction publishes the file only after the whole upload
-            with files.transaction, files.open(place, "wb") as remote:
-                while chunk := file.read(_CHUNK_BYTES):
-                    remote.write(chunk)
+        # the transaction publishes the file only after the whole upload
+        with self._uploader() as files, files.transaction, files.open(place, "wb") as remote:
+            while chunk := file.read(_CHUNK_BYTES):
+                remote.write(chunk)
         self._files.invalidate_cache(folder)
 
     @contextmanager
@@ -349,16 +348,19 @@ class _UploadedFile:
         import tempfile  # lazy import: only remote targets need tempfile
 
         self._upload = upload
+        self._folder = Path(tempfile.gettempdir())
         self._opened = tempfile.TemporaryFile(prefix="ophion-export-")  # noqa: SIM115 - closed when published
-        folder = Path(tempfile.gettempdir())
-        self._checked = _CheckedFile(self._opened, lambda error: _refused(folder, error))
+        self._checked = _CheckedFile(self._opened, lambda error: _refused(self._folder, error))
         self.file: IO[bytes] = self._checked  # type: ignore[assignment]  # writers need no other methods
 
     def publish(self) -> Written:
         """Upload the file."""
-        with self._opened:
-            self._opened.seek(0)
-            self._upload(self._opened)
+        try:
+            with self._opened:
+                self._opened.seek(0)
+                self._upload(self._opened)
+        except OSError as error:
+            raise _refused(self._folder, error) from error
         return self._checked.written()
 
     def discard(self) -> None:

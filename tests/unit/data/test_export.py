@@ -14,7 +14,7 @@ from ophion.chainspec.dev_network import dev_genesis
 from ophion.data.database_reader import DatabaseReader
 from ophion.data.datasets import datasets_named
 from ophion.data.export import Export, ExportPlan
-from ophion.data.export_target import DirectoryTarget
+from ophion.data.export_target import DirectoryTarget, UnfinishedFile, Written
 from ophion.errors import CommandError
 from ophion.node.datadir import DataDirectory
 from ophion.testing.node_core import open_core
@@ -75,6 +75,34 @@ def test_no_file_of_a_job_is_left_when_one_cannot_be_published(reader: DatabaseR
     listed = {file.path for entry in export.manifest.datasets.values() for file in entry.files}
     assert left == {*listed, "_manifest.json"}
     assert not [path for path in listed if "from=00000002" in path]
+
+
+class BrokenFile:
+    """A file that cannot be published, because of an error of another kind than a refused file."""
+
+    def __init__(self, file: UnfinishedFile) -> None:
+        self.file = file.file
+        self.discard = file.discard
+
+    def publish(self) -> Written:
+        self.discard()
+        raise OSError("the disk fails")
+
+
+class BrokenTarget(DirectoryTarget):
+    def create(self, path: str) -> UnfinishedFile:
+        file = super().create(path)
+        return BrokenFile(file) if path.startswith("balance_diffs/from=00000002") else file
+
+
+def test_no_file_of_a_job_is_left_after_any_error(reader: DatabaseReader, tmp_path: Path) -> None:
+    place = tmp_path / "tables"
+    export = Export(reader, BrokenTarget(place), ExportPlan(datasets_named(DIFFS), blocks_per_file=2))
+    with pytest.raises(OSError, match="the disk fails"):
+        export.run(0, BLOCKS, verify=False)
+    left = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()}
+    listed = {file.path for entry in export.manifest.datasets.values() for file in entry.files}
+    assert left == {*listed, "_manifest.json"}
 
 
 def test_a_changed_file_is_written_again(reader: DatabaseReader, tmp_path: Path) -> None:

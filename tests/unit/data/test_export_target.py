@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import threading
 import zlib
 from pathlib import Path
@@ -99,6 +100,19 @@ def test_several_threads_upload_at_the_same_time() -> None:
         for path, task in zip(paths, tasks, strict=True):
             assert target.checksum(path) == task.result()
             target.delete(path)
+
+
+def test_a_full_disk_during_an_upload_is_one_error() -> None:
+    pytest.importorskip("fsspec", reason="the extra ophion[data] is not installed")
+    unfinished = open_target("memory://ophion/full").create("logs/part")
+    unfinished.file.write(bytes(4000))  # in the buffer of the local file
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(CommandError, match="Unable to write .*: File too large"):
+            unfinished.publish()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_nobody_sees_a_file_before_it_is_published(tmp_path: Path) -> None:
