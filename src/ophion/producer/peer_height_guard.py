@@ -75,8 +75,11 @@ class PeerHeightGuard:
             return 0.0
         reported = dict(self._reported())
         known = [address for address in reported if address in validators]
-        if self._started_at is None:
+        if self._started_at is None or now < self._started_at:
             self._started_at = now
+        if self._deadline is not None:
+            # the clock may be set back
+            self._deadline = min(self._deadline, now + timeout_s)
         if self._awaits_validators(validators, now - self._started_at):
             # set a new deadline before the old one has passed, because the state machine begins at the last one it got
             self._deadline = None

@@ -88,6 +88,21 @@ def test_the_wait_for_validators_that_connect_is_limited() -> None:
     assert watched.begins_at(1, now + 1) == 0.0
 
 
+def test_a_clock_that_is_set_back_does_not_prolong_the_wait() -> None:
+    watched = Watched()
+    watched.heights = {FIRST: 9}
+    assert watched.begins_at(0, 5000.0) == 5004.0
+    assert watched.begins_at(0, 10.0) == 14.0
+    assert watched.begins_at(0, 14.0) == 0.0
+    watched = Watched()
+    watched.connecting = [SECOND]
+    assert watched.begins_at(0, 5000.0) == 5004.0
+    now = 10.0
+    while watched.begins_at(0, now) > now:
+        now += 0.5
+    assert now - 10.0 <= MAX_START_WAIT_S + TIMEOUT_S
+
+
 def test_after_the_start_nothing_waits_for_validators_that_connect() -> None:
     watched = settled()
     watched.connecting = [THIRD]
