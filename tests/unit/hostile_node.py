@@ -68,8 +68,10 @@ class _Handler(BaseHTTPRequestHandler):
         if node.raw is not None:
             self.wfile.write(node.raw)
             return
-        answer = [self._answer(one) for one in request] if isinstance(request, list) else self._answer(request)
-        content = json.dumps(answer).encode() if node.body is None else node.body
+        content = node.body
+        if content is None:
+            answer = [self._answer(one) for one in request] if isinstance(request, list) else self._answer(request)
+            content = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

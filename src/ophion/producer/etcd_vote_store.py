@@ -125,7 +125,10 @@ class EtcdVoteStore:
         body = {"success": [{"requestRange": {"key": key}}]}
         reply = await self._request(msgspec.json.encode(body))
         found = reply.responses[0].response_range if reply.responses else None
-        return b64decode(found.kvs[0].value) or None if found is not None and found.kvs else None
+        try:
+            return b64decode(found.kvs[0].value) or None if found is not None and found.kvs else None
+        except ValueError as error:
+            raise VotesUnavailable(f"{self.name}: the stored value cannot be read ({error})") from error
 
     async def _swap(self, record: VoteRecord, block: bytes | None, proof: bytes | None) -> bool:
         """Replace the stored record if it is the record that this node knows. Otherwise read the stored record and

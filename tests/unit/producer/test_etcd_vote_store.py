@@ -208,6 +208,19 @@ def test_a_reply_of_another_service_allows_no_vote(reply: bytes) -> None:
         asyncio.run(story(node.url))
 
 
+@pytest.mark.parametrize("read", ["block", "proof"])
+def test_a_value_that_cannot_be_read_is_one_error(read: str) -> None:
+    async def story(url: str) -> None:
+        votes = EtcdVoteStore([url], "test", CHAIN, VALIDATOR)
+        with pytest.raises(VotesUnavailable, match="cannot be read"):
+            await getattr(votes, read)()
+        votes.close()
+
+    with hostile_node() as node:
+        node.body = b'{"header":{},"succeeded":true,"responses":[{"response_range":{"kvs":[{"value":"A"}]}}]}'
+        asyncio.run(story(node.url))
+
+
 def _certificate(path: Path) -> tuple[Path, Path]:
     """Write a self-signed certificate of 127.0.0.1, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
