@@ -324,7 +324,10 @@ class RemoteTarget:
     def list(self, folder: str) -> list[str]:
         """Return the part files below a folder, in ascending order."""
         place = f"{self._root}/{folder}/from=*/part-*"
-        found = self._guarded(folder, lambda: self._files.glob(place))
+        try:
+            found = self._guarded(folder, lambda: self._files.glob(place))
+        except FileNotFoundError:
+            return []  # S3 reports a missing bucket; the first upload names it
         return sorted(folder + path.rpartition(f"/{folder}")[2] for path in found)
 
     def location(self, path: str) -> str:

@@ -81,6 +81,27 @@ def test_a_url_is_written_through_fsspec() -> None:
         open_target("nothing://bucket/tables")
 
 
+def test_a_missing_bucket_is_one_error() -> None:
+    fsspec = pytest.importorskip("fsspec", reason="the extra ophion[data] is not installed")
+
+    class NoBucket(fsspec.get_filesystem_class("memory")):  # type: ignore[misc]
+        """A store that refuses requests to a missing bucket, like S3."""
+
+        protocol = "s3"
+
+        def glob(self, path: str) -> list[str]:
+            raise FileNotFoundError("The specified bucket does not exist")
+
+        def _open(self, path: str, mode: str = "rb", **options: object) -> IO[bytes]:
+            raise FileNotFoundError("The specified bucket does not exist")
+
+    fsspec.register_implementation("nobucket", NoBucket, clobber=True)
+    target = open_target("nobucket://missing/tables")
+    assert target.list("logs") == []
+    with pytest.raises(CommandError, match="nobucket://missing/tables/logs/part: the bucket or folder does not exist"):
+        target.write("logs/part", hello)
+
+
 def test_several_threads_upload_at_the_same_time() -> None:
     pytest.importorskip("fsspec", reason="the extra ophion[data] is not installed")
     target = open_target("memory://ophion/together")
