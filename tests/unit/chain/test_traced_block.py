@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -9,18 +11,23 @@ from random import Random
 import pytest
 
 from ophion.chain.traced_block import traced_block_of
-from ophion.chainspec.dev_network import dev_genesis
+from ophion.chainspec.dev_network import DEV_CHAIN_ID, dev_document, dev_genesis
+from ophion.chainspec.genesis import Genesis, parse_genesis
 from ophion.errors import MissingStateError
+from ophion.native.crypto import PrivateKey
 from ophion.native.tables import ReplayStop, RowFilter, replay_tables, table_columns
 from ophion.native.tracing import TracedBlock
 from ophion.primitives.header import HashedHeader
 from ophion.sdk.embedded_node import contract_address
-from ophion.testing.signing import DEV_KEYS, legacy_transaction
+from ophion.testing.signing import DEV_KEYS, legacy_transaction, signed_authorization
+from ophion.wallet.unsigned_transaction import ACCESS_LIST, DYNAMIC_FEE, LEGACY, SET_CODE, UnsignedTransaction
 from tests.unit.chain.workshop import MINER, Workshop, workshop
 
 EXECUTED = ("traces", "native_transfers", "contracts", "address_appearances", "balance_diffs", "nonce_diffs",
             "code_diffs", "storage_diffs")  # fmt: skip
 GAS = 400_000
+SEEDS = int(os.environ.get("REPLAY_SEEDS", "3"))
+"""Number of random chains of `test_each_read_value_is_the_same_on_the_fast_paths`."""
 
 
 def rows(shop: Workshop, header: HashedHeader) -> tuple[int, int]:
@@ -153,6 +160,142 @@ def test_the_fast_paths_of_a_replay_agree_with_the_slow_path(tmp_path: Path, for
             blocks.append(traced)
         for datasets in (EXECUTED, EXECUTED[:4], EXECUTED[4:]):
             # the fast path keeps accounts from block to block, the slow path reads the state of every block
+            fast, slow = (contents(blocks, datasets, is_fast) for is_fast in (True, False))
+            for name, mine, theirs in zip(datasets, fast, slow, strict=True):
+                assert mine == theirs, name
+
+
+OWNER, *CALLERS = DEV_KEYS[1:4]
+DELEGATING = PrivateKey(b"\x07" * 32)
+CONTRACTS = 24
+NOBODY = (b"\xee" * 20, b"\xdd" * 20)
+POOL = [
+    *(contract_address(OWNER.address, nonce) for nonce in range(CONTRACTS)),
+    *(key.address for key in CALLERS),
+    *NOBODY,
+    DELEGATING.address,
+    MINER,
+]
+"""Accounts that contracts and transactions use."""
+
+
+def reader_of_all(random: Random, is_cancun: bool) -> bytes:
+    """Return random code that ends with the sum of everything that it has read: slots, balances, codes, gas, results
+    and outputs of calls, new contracts. A wrong value in a journal thus changes outputs and gas.
+    """
+
+    def address() -> str:
+        low = bytes([random.choice((1, 2, 3, 4, 9))]).rjust(20, bytes(1))
+        return "73" + (low if random.random() < 0.1 else random.choice(POOL)).hex()
+
+    def slot() -> str:
+        return f"60{random.randrange(4):02x}"
+
+    def call() -> str:
+        opcode = random.choice(["f1", "f1", "f1", "f2", "f4", "fa"])
+        value = f"60{random.choice((0, 0, 0, 1, 9)):02x}" if opcode in ("f1", "f2") else ""
+        gas = random.choice(["61ffff", "61ffff", "5a", "610900"])
+        return f"6020608060206000 {value} {address()} {gas} {opcode} 01 608051 01 3d 01"
+
+    def creation() -> str:
+        inits = ["60016000f3", "6001600055 6001600155", "60006000fd", f"{address()}ff", "30ff", "fe", "00"]
+        init = bytes.fromhex(random.choice(inits))
+        size, value, salt = len(init), random.randrange(2), random.randrange(3)
+        end = "f0" if salt == 2 else "f5"
+        salted = "" if salt == 2 else f"60{salt:02x}"
+        return f"{0x5F + size:02x} {init.hex()} 600052 {salted} 60{size:02x} 60{32 - size:02x} 60{value:02x} {end} 01"
+
+    pieces: list[Callable[[], str]] = [
+        call,
+        call,
+        call,
+        lambda: f"{slot()} 54 01",
+        lambda: f"6001 {(name := slot())} 54 01 {name} 55",
+        lambda: f"60{random.choice((0, 0, 1, 2)):02x} {slot()} 55",
+        lambda: f"{address()} {random.choice(('31', '31', '3b', '3f'))} 01",
+        lambda: f"{random.choice(('47', '5a', '41', '43'))} 01",
+        lambda: "80600052 60206000a0",
+        lambda: creation() if random.random() < 0.15 else "5a 01",
+    ]
+    if is_cancun:
+        pieces += [lambda: f"{slot()} 5c 01", lambda: f"6001 {(name := slot())} 5c 01 {name} 5d"]
+    ends = ["600052 60206000f3"] * 6 + ["00", "600052 60206000fd", "fe", f"{address()}ff", "30ff"]
+    text = "6000" + "".join(random.choice(pieces)() for _ in range(random.randrange(1, 9))) + random.choice(ends)
+    return bytes.fromhex(text)
+
+
+def any_transaction(random: Random, key: PrivateKey, nonce: int, fork: str, prices: tuple[int, ...]) -> bytes:
+    """Return a signed transaction of a random type to an account of the pool, or a creation."""
+    types = [LEGACY, LEGACY, ACCESS_LIST, DYNAMIC_FEE] + [SET_CODE] * (fork == "prague" and random.random() < 0.2)
+    kind, price = random.choice(types), random.choice(prices)
+    to: bytes | None = random.choice([*POOL, random.randbytes(20), bytes([0] * 19 + [random.choice((2, 3, 4))])])
+    data = random.choice([b"", b"", b"\x01" * 40])
+    if kind != SET_CODE and random.random() < 0.06:
+        code = reader_of_all(random, fork in ("cancun", "prague"))
+        deploying = bytes.fromhex("600a80600a6000396000f3") + code
+        # one init code deletes its own contract
+        to, data = None, random.choice([code, deploying, b"\x00", b"\xfe", b"\x30\xff"])
+    keys = [number.to_bytes(32, "big") for number in range(2)]
+    return UnsignedTransaction(
+        type=kind,
+        chain_id=DEV_CHAIN_ID,
+        nonce=nonce,
+        gas=random.choice([GAS, GAS, 100_000]),
+        to=to,
+        value=random.choice([0, 0, 1, 10**15]),
+        input=data,
+        gas_price=price,
+        max_fee_per_gas=price,
+        max_priority_fee_per_gas=price,
+        access_list=[(random.choice(POOL), keys)] if kind != LEGACY and random.random() < 0.7 else (),
+        authorizations=[
+            signed_authorization(DELEGATING, DEV_CHAIN_ID, random.choice([*POOL, bytes(20)]), random.randrange(6))
+        ],
+    ).signed_by(key)
+
+
+def genesis_of(fork: str, is_free: bool) -> Genesis:
+    document = dev_document(fork)
+    if is_free:
+        document["config"]["zeroBaseFee"] = True
+    return parse_genesis(json.dumps(document), is_dev=True)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_each_read_value_is_the_same_on_the_fast_paths(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    fork, is_free = random.choice(["london", "shanghai", "cancun", "prague"]), random.random() < 0.3
+    is_cancun = fork in ("cancun", "prague")
+    prices = (0,) if is_free else (10**9, 10**10)
+    with workshop(tmp_path, genesis_of(fork, is_free)) as shop:
+        nonces = dict.fromkeys(CALLERS, 0)
+        deployments = []
+        for nonce in range(CONTRACTS):
+            code = reader_of_all(random, is_cancun)
+            init = bytes.fromhex(f"61{len(code):04x} 80 600c 6000 39 6000 f3") + code
+            deployments.append(
+                legacy_transaction(
+                    OWNER, nonce, to=None, value=nonce % 3 * 100, data=init, gas=10**6, gas_price=prices[0]
+                )
+            )
+        batches = [deployments]
+        # the journal of the longest block is flushed in between
+        for count in (60, 150, 1100 if seed % 4 == 0 else 100):
+            batch = []
+            for _ in range(count):
+                key = random.choice(CALLERS)
+                batch.append(any_transaction(random, key, nonces[key], fork, prices))
+                nonces[key] += 1
+            batches.append(batch)
+        blocks = []
+        for batch in batches:
+            block = shop.block(transactions=batch)
+            shop.put(block)
+            traced = traced_block_of(shop.chain, block.header)
+            assert traced is not None
+            blocks.append(traced)
+        # without state differences, the fast path keeps its journal
+        for datasets in (EXECUTED[:4], EXECUTED):
             fast, slow = (contents(blocks, datasets, is_fast) for is_fast in (True, False))
             for name, mine, theirs in zip(datasets, fast, slow, strict=True):
                 assert mine == theirs, name

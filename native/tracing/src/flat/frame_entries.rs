@@ -231,6 +231,13 @@ impl<'a, I> FrameHandler<'a, I> {
     }
 }
 
+/// Return whether the init code of a creation has ended with SELFDESTRUCT. Its result is that of a creation without code.
+fn has_deleted_itself<I>(evm: &Evm<I>, result: &FrameResult) -> bool {
+    let FrameResult::Create(outcome) = result else { return false };
+    let state = &evm.ctx.journaled_state.inner.state;
+    outcome.address.and_then(|address| state.get(&address)).is_some_and(|account| account.is_selfdestructed())
+}
+
 /// The transaction is rolled back and runs again on the slow path.
 fn unsuitable(_: NeedsInstructions) -> EVMError<Error> {
     EVMError::Custom("the trace depends on instructions".into())
@@ -260,6 +267,9 @@ impl<I> FrameHandler<'_, I> {
                     Some(result) => result,
                 },
                 ItemOrResult::Result(result) => {
+                    if has_deleted_itself(evm, &result) {
+                        return Err(unsuitable(NeedsInstructions));
+                    }
                     self.frames.end(&result).map_err(unsuitable)?;
                     result
                 }
