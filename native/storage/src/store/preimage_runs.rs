@@ -206,7 +206,7 @@ fn merge_recent(table: Table, txn: &mut RwTxn<'_>, recent: &mut Recent) -> Resul
         if entries.len() >= PARTED_ENTRIES {
             divide(table, txn, &mut recent.next_run, &entries)?;
         } else {
-            let run = append(table, txn, &mut recent.next_run, full[0].level + 1, &entries)?;
+            let run = append(table, txn, &mut recent.next_run, full[0].level.saturating_add(1), &entries)?;
             recent.runs.push(run);
         }
     }
@@ -231,7 +231,7 @@ fn merge_part(table: Table, txn: &mut RwTxn<'_>, next: &mut u64, part: u8) -> Re
     let before = runs.len();
     while let Some(full) = take_full(&mut runs, MAX_MERGED_ENTRIES) {
         let entries = take_entries(table, txn, &full)?;
-        runs.push(append(table, txn, next, full[0].level + 1, &entries)?);
+        runs.push(append(table, txn, next, full[0].level.saturating_add(1), &entries)?);
     }
     if runs.len() < before {
         let mut record = Vec::new();
@@ -241,20 +241,20 @@ fn merge_part(table: Table, txn: &mut RwTxn<'_>, next: &mut u64, part: u8) -> Re
     Ok(())
 }
 
-/// Take the runs of the lowest level that has `FAN` runs out of the list. None if there is none, or if these runs have
-/// more than `max` entries together.
+/// Take the `FAN` oldest runs of the lowest level that has so many out of the list. Runs with more than their share of
+/// `max` entries are never merged again; they do not count. None if there is no such level.
 fn take_full(runs: &mut Vec<Run>, max: u64) -> Option<Vec<Run>> {
-    let of_level = |level: u8| runs.iter().filter(move |run| run.level == level);
-    let is_full =
-        |level: &u8| of_level(*level).count() >= FAN && of_level(*level).map(|run| run.entries).sum::<u64>() <= max;
+    let is_of = |run: &Run, level: u8| run.level == level && run.entries <= max / FAN as u64;
     let highest = runs.iter().map(|run| run.level).max()?;
-    let level = (0..=highest).find(is_full)?;
-    Some(runs.extract_if(.., |run| run.level == level).collect())
+    let level = (0..=highest).find(|level| runs.iter().filter(|run| is_of(run, *level)).count() >= FAN)?;
+    Some(runs.extract_if(.., |run| is_of(run, level)).take(FAN).collect())
 }
 
 /// Delete runs. Returns their entries in order.
 fn take_entries(table: Table, txn: &mut RwTxn<'_>, runs: &[Run]) -> Result<Vec<Entry>> {
-    let mut entries = Vec::with_capacity(runs.iter().map(|run| run.entries as usize).sum());
+    // in a damaged list, the number of entries may be anything
+    let expected = runs.iter().fold(0u64, |sum, run| sum.saturating_add(run.entries));
+    let mut entries = Vec::with_capacity(expected.min(MAX_MERGED_ENTRIES) as usize);
     for run in runs {
         let rows = &row_key(run.number, 0)[..9];
         for row in table.prefix(txn, rows)? {

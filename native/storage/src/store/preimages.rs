@@ -212,6 +212,60 @@ mod tests {
     }
 
     #[test]
+    fn runs_are_merged_beside_one_that_is_too_large_to_merge() {
+        let (env, tables, _) = database("beside");
+        let mut txn = env.write_txn().unwrap();
+        // a genesis file with many accounts, of which this test makes one part
+        let alike = (0..270_000u64).map(|number| {
+            let hash = B256::right_padding_from(&(number << 32).to_be_bytes());
+            (hash, slot(number))
+        });
+        add(tables.preimage_runs, &mut txn, alike.collect::<Vec<_>>().iter()).unwrap();
+        let mut count = 0;
+        for _ in 0..5 {
+            let added = 66_000;
+            add(tables.preimage_runs, &mut txn, hashed((count..count + added).map(slot)).iter()).unwrap();
+            count += added;
+            for _ in 0..64 {
+                add(tables.preimage_runs, &mut txn, hashed([slot(0)]).iter()).unwrap();
+            }
+        }
+        let runs = parted_runs(tables.preimage_runs, &txn, 0).unwrap().len();
+        assert!(runs <= 4, "{runs} runs beside each other");
+    }
+
+    #[test]
+    fn a_damaged_list_of_runs_is_one_error_at_most() {
+        let (env, tables, _) = database("list");
+        let mut txn = env.write_txn().unwrap();
+        for number in 0..7 {
+            add(tables.preimage_runs, &mut txn, hashed([slot(number)]).iter()).unwrap();
+        }
+        let record = tables.preimage_runs.get(&txn, &[0]).unwrap().unwrap().to_vec();
+        for at in 0..record.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut damaged = record.clone();
+                damaged[at] = value;
+                let mut nested = env.nested_write_txn(&mut txn).unwrap();
+                tables.preimage_runs.put(&mut nested, &[0], &damaged).unwrap();
+                let _ = add(tables.preimage_runs, &mut nested, hashed([slot(99)]).iter());
+                let _ = Preimages::new(&tables, &nested).and_then(|mut found| found.get(&keccak256(slot(3))));
+                findings(&tables, &nested);
+                nested.abort();
+            }
+        }
+        for length in 1..record.len() {
+            let mut nested = env.nested_write_txn(&mut txn).unwrap();
+            tables.preimage_runs.put(&mut nested, &[0], &record[..length]).unwrap();
+            if length < 9 || (length - 9) % 17 != 0 {
+                let cause = add(tables.preimage_runs, &mut nested, hashed([slot(99)]).iter()).unwrap_err();
+                assert!(cause.to_string().contains("damaged"), "{cause}");
+            }
+            nested.abort();
+        }
+    }
+
+    #[test]
     fn equal_prefixes_are_told_apart() {
         let (env, tables, _) = database("alike");
         let mut txn = env.write_txn().unwrap();
