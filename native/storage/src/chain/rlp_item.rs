@@ -6,8 +6,18 @@ use ophion_primitives::errors::{Error, Result};
 
 /// Return a number of at most eight bytes.
 #[inline]
-fn small(payload: &[u8]) -> u64 {
+pub fn small(payload: &[u8]) -> u64 {
     payload.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// Return a number of at most 16 bytes.
+#[inline]
+pub fn medium(payload: &[u8]) -> Option<u128> {
+    match payload.len() {
+        ..=8 => Some(u128::from(small(payload))),
+        ..=16 => Some(payload.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))),
+        _ => None,
+    }
 }
 
 #[inline]
@@ -56,12 +66,5 @@ impl<'a> Item<'a> {
 
 #[inline]
 pub fn number(bytes: &mut &[u8]) -> Result<u128> {
-    let payload = Item::read(bytes)?.payload;
-    if payload.len() <= 8 {
-        return Ok(u128::from(small(payload)));
-    }
-    if payload.len() > 16 {
-        return Err(damaged());
-    }
-    Ok(payload.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))
+    medium(Item::read(bytes)?.payload).ok_or_else(damaged)
 }
