@@ -17,6 +17,7 @@
     logs, log_file        log lines, levels, rotation; terminal_text: escapes for untrusted text
     memory                returns freed memory to the system
     http_client           HTTP for the event loop; json_rpc_client: JSON-RPC on top of it
+    grpc_client           unary gRPC calls; http2_connection, hpack: the part of HTTP/2 that they need
     blocking_json_rpc     JSON-RPC for commands and threads: batches, retries
     metrics               counters, gauges, timers
 

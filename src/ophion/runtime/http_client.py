@@ -186,7 +186,7 @@ class HttpClient:
         try:
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls)
         except OSError as error:
-            raise HttpUnreachable(_reason(error)) from None
+            raise HttpUnreachable(connect_problem(error)) from None
         if self._pin is not None:
             shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
             if not compare_digest(sha256(shown).digest(), self._pin):
@@ -233,7 +233,7 @@ class HttpClient:
         self._idle.clear()
 
 
-def _reason(error: OSError) -> str:
+def connect_problem(error: OSError) -> str:
     """Return the system's error text. asyncio's own text differs for a single connection and for several addresses."""
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno)
