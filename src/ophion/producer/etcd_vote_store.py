@@ -1,4 +1,4 @@
-"""`EtcdVoteStore`: shared votes in an etcd cluster, through its HTTP gateway (`/v3/kv/txn`).
+"""`EtcdVoteStore`: shared votes in an etcd cluster, by gRPC.
 
 The value at `PREFIX/GENESIS-HASH/VALIDATOR` is a `VoteRecord` as JSON. An etcd transaction replaces the value if its
 revision has not changed since this node read it. Otherwise the transaction returns the new value. So a vote takes one
@@ -14,53 +14,35 @@ and `replacement` accepts a record that equals the stored one.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
-
-import msgspec
-from msgspec import Struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ophion.consensus.bft.vote_record import VoteRecord, replacement
 from ophion.errors import DecodeError
 from ophion.primitives.types import Address, Hash32
+from ophion.producer.etcd_messages import (
+    RANGE,
+    TRANSACTION,
+    Entry,
+    TransactionReply,
+    decode_range_reply,
+    decode_transaction_reply,
+    encode_range,
+    encode_transaction,
+)
 from ophion.producer.shared_vote_store import VotesUnavailable
-from ophion.runtime.http_client import HttpClient, HttpError
+from ophion.runtime.grpc_client import GrpcClient, GrpcError
 
 if TYPE_CHECKING:
     import ssl
+
+_Reply = TypeVar("_Reply")
 
 ETCD_TIMEOUT_S: Final = 1.0
 """Timeout of one request to one etcd server. After a timeout, the request goes to another server."""
 _MAX_RACES: Final = 16
 """Maximum number of attempts while other nodes write the vote record."""
-_MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
-_HEADERS: Final = {"Content-Type": "application/json"}
-
-
-class _Entry(Struct):
-    value: str = ""
-    mod_revision: int = 0
-
-
-class _Range(Struct):
-    kvs: list[_Entry] = []
-
-
-class _Response(Struct):
-    response_range: _Range | None = None
-
-
-class _Header(Struct):
-    revision: int = 0
-
-
-class _Reply(Struct):
-    """Reply to an etcd transaction. The gateway writes 64-bit numbers as strings and omits empty fields."""
-
-    header: _Header
-    succeeded: bool = False
-    responses: list[_Response] = []
+_MAX_REPLY_BYTES: Final = 2 * 1024 * 1024
 
 
 class EtcdVoteStore:
@@ -80,14 +62,12 @@ class EtcdVoteStore:
         path = "/".join(part for part in (prefix.strip("/"), f"0x{chain.hex()}", f"0x{validator.hex()}") if part)
         self.name = f"etcd {', '.join(endpoints)} key /{path}"
         self.identity: str | None = f"etcd:/{prefix.strip('/')}"
-        self._key = b64encode(f"/{path}".encode()).decode()
-        self._block_key = b64encode(f"/{path}/block".encode()).decode()
-        self._proof_key = b64encode(f"/{path}/proof".encode()).decode()
+        self._key = f"/{path}".encode()
+        self._block_key = f"/{path}/block".encode()
+        self._proof_key = f"/{path}/proof".encode()
         self.keeps_proofs = True
         self.kept_proof: bytes | None = None
-        self._clients = [
-            HttpClient(url, tls, timeout_s=ETCD_TIMEOUT_S, max_reply_bytes=_MAX_REPLY_BYTES) for url in endpoints
-        ]
+        self._clients = [GrpcClient(url, tls, ETCD_TIMEOUT_S, _MAX_REPLY_BYTES) for url in endpoints]
         self._stored: VoteRecord | None = None
         self._revision = 0
         """Revision of `_stored`. 0 if the key does not exist."""
@@ -121,27 +101,22 @@ class EtcdVoteStore:
     async def proof(self) -> bytes | None:
         return await self._value(self._proof_key)
 
-    async def _value(self, key: str) -> bytes | None:
-        body = {"success": [{"requestRange": {"key": key}}]}
-        reply = await self._request(msgspec.json.encode(body))
-        found = reply.responses[0].response_range if reply.responses else None
-        try:
-            return b64decode(found.kvs[0].value) or None if found is not None and found.kvs else None
-        except ValueError as error:
-            raise VotesUnavailable(f"{self.name}: the stored value cannot be read ({error})") from error
+    async def _value(self, key: bytes) -> bytes | None:
+        found = await self._call(RANGE, encode_range(key), decode_range_reply)
+        return found.value or None if found is not None else None
 
     async def _swap(self, record: VoteRecord, block: bytes | None, proof: bytes | None) -> bool:
         """Replace the stored record if it is the record that this node knows. Otherwise read the stored record and
         return False.
         """
-        put = [_put(self._key, record.encode())]
+        puts = [(self._key, record.encode())]
         if block is not None:
-            put.append(_put(self._block_key, block))
+            puts.append((self._block_key, block))
         if proof is not None:
-            put.append(_put(self._proof_key, proof))
-        reply = await self._transact(put)
+            puts.append((self._proof_key, proof))
+        reply = await self._transact(puts)
         if reply.succeeded:
-            self._stored, self._revision = record, reply.header.revision
+            self._stored, self._revision = record, reply.revision
             self.kept_proof = proof if proof is not None else self.kept_proof
         return reply.succeeded
 
@@ -149,26 +124,17 @@ class EtcdVoteStore:
         """Whether the stored record is the record that this node knows. Otherwise reads the stored record."""
         return (await self._transact([])).succeeded
 
-    async def _transact(self, changes: list[dict[str, dict[str, str]]]) -> _Reply:
-        compare = {
-            "key": self._key,
-            "target": "MOD",
-            "result": "EQUAL",
-            "modRevision": str(self._revision),
-        }
-        read = [{"requestRange": {"key": self._key}}]
-        body = msgspec.json.encode({"compare": [compare], "success": changes, "failure": read})
-        reply = await self._request(body)
+    async def _transact(self, puts: Sequence[tuple[bytes, bytes]]) -> TransactionReply:
+        request = encode_transaction(self._key, self._revision, puts)
+        reply = await self._call(TRANSACTION, request, decode_transaction_reply)
         if not reply.succeeded:
-            self._read(reply)
+            self._read(reply.entry)
         return reply
 
-    def _read(self, reply: _Reply) -> None:
-        found = reply.responses[0].response_range if reply.responses else None
-        entry = found.kvs[0] if found is not None and found.kvs else _Entry()
+    def _read(self, entry: Entry | None) -> None:
         try:
-            stored = VoteRecord.decode(b64decode(entry.value)) if entry.mod_revision else None
-        except (DecodeError, ValueError) as error:
+            stored = VoteRecord.decode(entry.value) if entry is not None else None
+        except DecodeError as error:
             raise VotesUnavailable(f"{self.name}: the stored value is not a vote record ({error})") from error
         known = self._stored
         if known is not None and (stored is None or (stored.height, stored.round) < (known.height, known.round)):
@@ -176,23 +142,16 @@ class EtcdVoteStore:
                 f"{self.name}: etcd has lost votes: this node has seen {known}, and etcd has "
                 f"{'no record' if stored is None else stored}; stop all nodes of this key and use another prefix"
             )
-        self._stored, self._revision = stored, entry.mod_revision
+        self._stored, self._revision = stored, entry.mod_revision if entry is not None else 0
 
-    async def _request(self, body: bytes) -> _Reply:
-        """Send an etcd transaction to the server that replied last. If it does not reply, try the other servers."""
+    async def _call(self, method: str, request: bytes, decode: Callable[[bytes], _Reply]) -> _Reply:
+        """Call the server that replied last. If it does not reply, try the other servers."""
         problems = []
         for client in self._clients.copy():
             try:
-                reply = await client.request("POST", "/v3/kv/txn", body, _HEADERS)
-                if reply.status != 200:
-                    raise HttpError(f"status {reply.status}: {bytes(reply.body[:200]).decode(errors='replace')}")
-                return msgspec.json.decode(reply.body, type=_Reply, strict=False)
-            except (HttpError, msgspec.DecodeError) as error:
+                return decode(await client.call(method, request))
+            except (GrpcError, DecodeError) as error:
                 client.close()
                 problems.append(f"{client.url}: {error}")
                 self._clients.append(self._clients.pop(self._clients.index(client)))
         raise VotesUnavailable("; ".join(problems))
-
-
-def _put(key: str, value: bytes) -> dict[str, dict[str, str]]:
-    return {"requestPut": {"key": key, "value": b64encode(value).decode()}}

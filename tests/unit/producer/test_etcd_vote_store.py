@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import datetime
-import ipaddress
-import json
-import os
-import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from ophion.consensus.bft.vote_record import VoteRecord
+from ophion.producer.etcd_messages import encode_range
 from ophion.producer.etcd_vote_store import EtcdVoteStore
 from ophion.producer.options import ConsensusConfig
 from ophion.producer.shared_vote_store import VotesUnavailable
 from ophion.producer.vote_store_address import read_vote_store
-from ophion.runtime.http_client import HttpClient
+from ophion.runtime.grpc_client import GrpcClient
 from ophion.runtime.options import problems_of
 from tests.faults.etcd_cluster import ETCD, REASON, EtcdCluster
 from tests.unit.hostile_node import hostile_node
+from tests.unit.http2_frames import Http2Server, grpc_failure, grpc_reply
+from tests.unit.self_signed_certificate import self_signed_certificate
 
 CHAIN, VALIDATOR, OTHER = b"\x0c" * 32, b"\x0a" * 20, b"\x0b" * 20
 X, Y = b"\x01" * 32, b"\x02" * 32
+AT_REVISION_5, SUCCEEDED = b"\x0a\x02\x18\x05", b"\x10\x01"
+"""Header and result of the reply to a transaction."""
 
 
 @pytest.fixture
@@ -150,14 +145,10 @@ def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
     async def story() -> None:
         votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
         await _until_available(votes, VoteRecord(1))
-        key = f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}"
-        ctl = shutil.which("etcdctl")
-        if ctl is None:
-            pytest.skip("etcdctl is not installed")
-        environment = {**os.environ, "ETCDCTL_API": "3"}
-        command = (ctl, "--endpoints", etcd.urls[0], "put", key, "junk")
-        process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=subprocess.DEVNULL)
-        assert await process.wait() == 0
+        key = f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}".encode()
+        client = GrpcClient(etcd.urls[0], None, 10, 10_000)
+        await client.call("/etcdserverpb.KV/Put", encode_range(key) + b"\x12\x04junk")
+        client.close()
         with pytest.raises(VotesUnavailable, match="not a vote record"):
             await votes.promise(VoteRecord(2))
         votes.close()
@@ -169,11 +160,9 @@ def test_an_etcd_that_has_lost_the_record_stops_the_votes(etcd: EtcdCluster) -> 
     async def story() -> None:
         votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
         await _until_available(votes, VoteRecord(5, 1, X))
-        key = base64.b64encode(f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}".encode()).decode()
-        client = HttpClient(etcd.urls[0])
-        removal = json.dumps({"key": key}).encode()
-        reply = await client.request("POST", "/v3/kv/deleterange", removal, {"Content-Type": "application/json"})
-        assert reply.status == 200
+        client = GrpcClient(etcd.urls[0], None, 10, 10_000)
+        key = f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}".encode()
+        await client.call("/etcdserverpb.KV/DeleteRange", encode_range(key))
         for wanted in (VoteRecord(5, 1, Y), VoteRecord(6, 0, Y)):
             with pytest.raises(VotesUnavailable, match="etcd has lost votes: .* height=5 .* no record; stop all nodes"):
                 await votes.promise(wanted)
@@ -187,68 +176,72 @@ def test_an_etcd_that_has_lost_the_record_stops_the_votes(etcd: EtcdCluster) -> 
     asyncio.run(story())
 
 
+def _play(server: Http2Server, story: Callable[[EtcdVoteStore], Awaitable[None]]) -> None:
+    async def main(url: str) -> None:
+        votes = EtcdVoteStore([url], "test", CHAIN, VALIDATOR)
+        await story(votes)
+        votes.close()
+
+    server.play(main)
+
+
 @pytest.mark.parametrize(
-    "reply",
-    [
-        b'{"header":{"revision":"x"},"succeeded":true}',
-        b'{"header":{"revision":null},"succeeded":true}',
-        b'{"header":{},"responses":[{"response_range":{"kvs":[{"value":"AA==","mod_revision":"x"}]}}]}',
-        b'{"succeeded":true}',
-    ],
+    "message",
+    [b"", b"junk", SUCCEEDED, b"\x0a\x00" + SUCCEEDED, b"\x0a\x02\x18\x00" + SUCCEEDED, AT_REVISION_5],
+    ids=["empty", "no message", "no header", "empty header", "no revision", "no key"],
 )
-def test_a_reply_of_another_service_allows_no_vote(reply: bytes) -> None:
+def test_a_reply_of_another_service_allows_no_vote(message: bytes) -> None:
+    async def story(votes: EtcdVoteStore) -> None:
+        with pytest.raises(VotesUnavailable):
+            await votes.promise(VoteRecord(5, 0, X))
+
+    _play(Http2Server(lambda stream, _: grpc_reply(stream, message)), story)
+
+
+def test_a_server_without_grpc_allows_no_vote() -> None:
     async def story(url: str) -> None:
         votes = EtcdVoteStore([url], "test", CHAIN, VALIDATOR)
-        with pytest.raises(VotesUnavailable):
+        with pytest.raises(VotesUnavailable, match="does not speak HTTP/2"):
             await votes.promise(VoteRecord(5, 0, X))
         votes.close()
 
     with hostile_node() as node:
-        node.body = reply
         asyncio.run(story(node.url))
 
 
-@pytest.mark.parametrize("read", ["block", "proof"])
-def test_a_value_that_cannot_be_read_is_one_error(read: str) -> None:
-    async def story(url: str) -> None:
-        votes = EtcdVoteStore([url], "test", CHAIN, VALIDATOR)
-        with pytest.raises(VotesUnavailable, match="cannot be read"):
-            await getattr(votes, read)()
+def test_a_long_reply_allows_no_vote() -> None:
+    async def story(votes: EtcdVoteStore) -> None:
+        with pytest.raises(VotesUnavailable, match="reply is too long"):
+            await votes.promise(VoteRecord(5, 0, X))
+
+    reply = AT_REVISION_5 + SUCCEEDED
+    _play(Http2Server(lambda stream, _: grpc_reply(stream, reply + bytes(2 * 1024 * 1024))), story)
+
+
+def test_an_error_of_one_server_leads_to_the_next() -> None:
+    failing = Http2Server(lambda stream, _: grpc_failure(stream, "14", "etcdserver: no leader"))
+    working = Http2Server(lambda stream, _: grpc_reply(stream, AT_REVISION_5 + SUCCEEDED))
+
+    async def story(failing_url: str) -> None:
+        listening = await asyncio.start_server(working.serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        votes = EtcdVoteStore([failing_url, url], "test", CHAIN, VALIDATOR)
+        for height in range(1, 4):
+            assert await votes.promise(VoteRecord(height, 0, X)) is None
         votes.close()
+        listening.close()
+        alone = EtcdVoteStore([failing_url], "test", CHAIN, VALIDATOR)
+        with pytest.raises(VotesUnavailable, match=r"no leader \(gRPC status 14\)"):
+            await alone.promise(VoteRecord(9))
+        alone.close()
 
-    with hostile_node() as node:
-        node.body = b'{"header":{},"succeeded":true,"responses":[{"response_range":{"kvs":[{"value":"A"}]}}]}'
-        asyncio.run(story(node.url))
-
-
-def _certificate(path: Path) -> tuple[Path, Path]:
-    """Write a self-signed certificate of 127.0.0.1, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "etcd of a test")])
-    now = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=36500))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    public, private = path / "cert.pem", path / "key.pem"
-    public.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    private.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return public, private
+    failing.play(story)
+    assert (len(failing.messages), len(working.messages)) == (2, 3)
 
 
 @pytest.mark.skipif(ETCD is None, reason=REASON)
 def test_votes_over_tls_need_the_certificate_of_the_client(tmp_path: Path) -> None:
-    certificate, key = _certificate(tmp_path)
+    certificate, key = self_signed_certificate(tmp_path)
     options = (
         f"--cert-file={certificate}",
         f"--key-file={key}",
