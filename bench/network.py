@@ -8,7 +8,8 @@ processor time per transaction over all nodes, and whether all nodes have the sa
 --kill instead kills the next proposer right after a block (SIGKILL) and prints the gaps between the next twelve blocks.
 Then it restarts that validator and prints the gaps after that.
 
---vote-store=etcd://HOST:PORT/NAME stores the votes in a running etcd and also prints what a vote costs there.
+--vote-store=etcd://HOST:PORT/NAME stores the votes in a running etcd and also prints what a vote costs there. --idle
+measures only this.
 """
 
 from __future__ import annotations
@@ -140,14 +141,19 @@ def vote_times(network: TestNetwork) -> VoteTimes:
 
 
 def vote_cost(before: VoteTimes, after: VoteTimes) -> dict[str, object]:
-    """Return the number of stored votes between two moments, their mean time, and the bucket of the histogram that
-    holds the median.
+    """Return the number of stored votes between two moments, their mean time, and their median, interpolated within its
+    bucket of the histogram.
     """
     buckets = after.buckets - before.buckets
     votes = max(buckets.values(), default=0)
     mean_s = (after.total_s - before.total_s) / max(1, votes)
-    median_s = next((bound for bound, count in sorted(buckets.items()) if 2 * count >= votes), 0.0)
-    return {"votes": votes, "mean_ms": round(1000 * mean_s, 2), "median_at_most_ms": 1000 * median_s}
+    median_s = below_s = below = 0.0
+    for bound_s, count in sorted(buckets.items()):
+        if 2 * count >= votes > 0:
+            median_s = below_s + (bound_s - below_s) * (votes / 2 - below) / (count - below)
+            break
+        below_s, below = bound_s, count
+    return {"votes": votes, "mean_ms": round(1000 * mean_s, 2), "median_ms": round(1000 * median_s, 2)}
 
 
 def kill(network: TestNetwork) -> dict[str, object]:
@@ -182,7 +188,10 @@ def main() -> None:
     parser.add_argument("--validators", type=int, default=4)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--vote-store", help="an etcd cluster that is running, as for the option of a node")
+    parser.add_argument("--idle", action="store_true", help="only the cost of a vote without transactions")
     chosen = parser.parse_args()
+    if chosen.idle and not chosen.vote_store:
+        parser.error("--idle needs --vote-store")
     options = ["--tx-pool-max-size=200000"]
     if chosen.vote_store:
         options += [f"--vote-store={chosen.vote_store}", "--metrics-enabled", "--metrics-port=0"]
@@ -198,6 +207,8 @@ def main() -> None:
                 time.sleep(IDLE_S)
                 idle = vote_times(network)
                 print(json.dumps({"engine": engine, "idle": True, "vote_store": vote_cost(first, idle)}), flush=True)
+                if chosen.idle:
+                    continue
             found = kill(network) if chosen.kill else flood(network, chosen.seconds, chosen.conns, chosen.most)
             if chosen.vote_store:
                 found["vote_store"] = vote_cost(idle, vote_times(network))
