@@ -18,8 +18,8 @@ use crate::datasets::traces::TracedRows;
 use crate::tables::filter::Filter;
 use crate::tables::table::Table;
 
-/// Append the rows of one re-executed block to the table of each dataset. `previous` is the result for an earlier block,
-/// perhaps the parent. Without `is_fast`, all transactions run on the
+/// Append the rows of one re-executed block to the table of each dataset. `previous` is the result for an earlier
+/// block; if that block is the parent, its accounts are not read again. Without `is_fast`, all transactions run on the
 /// slow path of `block_observer`.
 pub fn replay(
     tables: &mut [(Dataset, Table)],

@@ -56,7 +56,7 @@ fn canonical(snapshot: &Snapshot, number: u64) -> Result<B256> {
     found.ok_or_else(|| Error::Storage(format!("block {number} is not part of the chain")))
 }
 
-/// Maximum size in bytes of mapped files, among them the database, between two tables.
+/// Size in bytes of all mapped files above which the pages of the database are unmapped.
 pub const MAX_MAPPED_BYTES: usize = 96 << 20;
 
 /// Number of blocks whose sizes are read before the mapped pages are counted.

@@ -63,7 +63,7 @@ unsafe impl GlobalAlloc for LazyZeros {
     }
 }
 
-/// Zero a block: the inner pages become empty pages, the rest is written.
+/// Zero a block: the inner pages become empty pages, and zeros are written before and after these pages.
 ///
 /// # Safety
 ///

@@ -86,7 +86,8 @@ impl Batch {
         self.writes.markers.extend(markers);
     }
 
-    /// Run payloads of one block in order. Several calls for the same block continue one after the other.
+    /// Run payloads of one block in order. A further call for the same block continues after the payloads of the
+    /// previous call.
     pub fn run_block(
         &mut self,
         public: &StateData,

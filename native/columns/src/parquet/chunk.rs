@@ -89,7 +89,8 @@ pub fn encode(parts: &[&Column], has_dictionary: bool, packer: &mut Packer<'_>) 
     Ok((Chunk { codec, packed_bytes: bytes.len(), rows, nulls, dictionary_bytes, raw_bytes, range }, bytes))
 }
 
-/// Return whether the start of a column of byte strings does not become smaller by compression, such as hashes.
+/// Return whether a sample of a column of byte strings of fixed length hardly shrinks when it is compressed. Hashes are
+/// an example.
 fn is_random(kind: Kind, parts: &[&Column], packer: &mut Packer<'_>) -> Result<bool> {
     let Kind::Fixed(_) = kind else { return Ok(false) };
     let Some(part) = parts.iter().find(|part| !part.values.is_empty()) else { return Ok(false) };
@@ -145,7 +146,8 @@ where
     Some((found.values.len(), found.values.concat(), found.positions))
 }
 
-/// Return the values of a column of numbers as 64-bit words, without nulls. A column of another type gives nothing.
+/// Return the values of a column of numbers as 64-bit words, without nulls. Returns an empty list for a column of
+/// another type.
 fn numbers_of(kind: Kind, parts: &[&Column]) -> Vec<u64> {
     match kind {
         Kind::U32 => words::<4>(parts, |bytes| u64::from(u32::from_le_bytes(bytes))),
@@ -175,7 +177,7 @@ struct Pages<'a, 'z> {
 }
 
 impl Pages<'_, '_> {
-    /// Append a page: its start, then what `fill` appends.
+    /// Append a page. Its uncompressed content is `start`, followed by the bytes that `fill` appends.
     fn append(
         &mut self,
         kind: PageKind,

@@ -107,8 +107,8 @@ impl<K: Key> Dictionary<K> {
 }
 
 impl Dictionary<u64> {
-    /// Build the dictionary of numbers of `width` bytes, the least and the greatest of which are given. Numbers that are
-    /// close to each other are found by an array in place of a hash table.
+    /// Build the dictionary of numbers of `width` bytes. `low` and `high` are the least and the greatest number. If
+    /// they are close to each other, an array replaces the hash table.
     pub fn of_numbers(numbers: &[u64], (low, high): (u64, u64), width: usize) -> Option<Self> {
         if high - low > MAX_DIRECT_SPAN.min(4 * numbers.len() as u64) {
             return Self::of(numbers.iter().copied(), numbers.len(), |_| width);
@@ -130,7 +130,7 @@ impl Dictionary<u64> {
     }
 }
 
-/// Greatest difference of numbers that are found by an array.
+/// Maximum difference between the least and the greatest number for which an array replaces the hash table.
 const MAX_DIRECT_SPAN: u64 = 1 << 16;
 
 /// Return whether a dictionary of this size makes a column smaller. `count` is the number of values read so far.

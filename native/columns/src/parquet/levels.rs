@@ -51,7 +51,7 @@ fn append_packed(out: &mut Vec<u8>, values: &[u32], width: u32) {
             out.extend_from_slice(&low.to_le_bytes()[..size]);
             out.extend_from_slice(&high.to_le_bytes()[..size]);
         } else {
-            // half a group ends inside a byte
+            // with an odd width, each half of the group ends in the middle of a byte
             let size = width as usize / 2;
             out.extend_from_slice(&low.to_le_bytes()[..size]);
             let middle = (low >> (8 * size)) as u8 | (high as u8) << 4;

@@ -13,7 +13,7 @@ use ophion_storage::store::Snapshot;
 pub struct Filter {
     /// Addresses of contracts that emit the logs.
     pub addresses: Vec<Address>,
-    /// Topics of logs by position; None matches any topic.
+    /// Topics of logs by position. If None, any topic matches, but the log must have a topic at this position.
     pub topics: Vec<Option<Vec<B256>>>,
     /// Senders of transactions and calls.
     pub from: Vec<Address>,

@@ -12,7 +12,8 @@ pub const HISTORY_STORAGE: Address = address!("0000F90827F1C53a10cb7A02335B17532
 /// Topic of DepositEvent(bytes,bytes,bytes,bytes,bytes).
 const DEPOSIT_EVENT: B256 = b256!("649bbc62d0e31342afea4e5cd82d4049e7e1ee912fc0889aa790803be39038c5");
 
-/// Layout of the five byte strings in the data of a deposit event: (word with the offset, offset, length).
+/// Layout of the five byte strings in the data of a deposit event: position of the word that holds the offset, the
+/// offset, and the length of the byte string.
 const DEPOSIT_FIELDS: [(usize, usize, usize); 5] =
     [(0, 160, 48), (32, 256, 32), (64, 320, 8), (96, 384, 96), (128, 512, 8)];
 const DEPOSIT_EVENT_LENGTH: usize = 576;

@@ -1,9 +1,9 @@
 //! Decides which calls (eth_call) may run on the event loop.
 //!
 //! A contract function that returned quickly is light and may run again on the event loop. A slow function is heavy and
-//! runs in a worker thread. A failed attempt is a call on the event loop that did not return in time. Clients can call
-//! any number of unknown functions, so all failed attempts share a small time budget. When the budget is used up, only
-//! functions known to be light run on the event loop.
+//! runs in a worker thread. A failed attempt is a call that ran on the event loop and must run again, for example
+//! because it timed out. Clients can call any number of unknown functions, so all failed attempts share a small time
+//! budget. When the budget is used up, only functions known to be light run on the event loop.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use alloy_primitives::Address;
 
 /// Maximum number of contract functions in each of the two tables, light and heavy. A full table is cleared.
 const MAX_FUNCTIONS: usize = 4096;
-/// Maximum fraction of the event loop's time for calls that do not return in time.
+/// Maximum fraction of the event loop's time for failed attempts.
 const SHARE: f64 = 0.05;
-/// Maximum unused time budget in seconds for calls that do not return in time.
+/// Maximum unused time budget in seconds for failed attempts.
 const MAX_S: f64 = 0.1;
-/// Maximum duration in seconds of a call on the event loop. A contract function that takes longer is no longer light.
+/// Duration in seconds of a failed attempt above which the contract function is no longer light.
 const SOON_S: f64 = 0.001;
 
 /// Selector of a contract function; an input shorter than four bytes is padded.
@@ -41,7 +41,7 @@ pub struct CallCostCache {
 struct Known {
     light: HashSet<Function>,
     heavy: HashSet<Function>,
-    /// Remaining time budget in seconds at the time `as_of`, for calls that do not return in time.
+    /// Remaining time budget for failed attempts in seconds, at the time `as_of`.
     left_s: f64,
     as_of: Instant,
 }
@@ -82,7 +82,7 @@ impl CallCostCache {
         joined.insert(function);
     }
 
-    /// Record a call on the event loop that did not return in time. Its duration reduces the time budget.
+    /// Record a failed attempt. Its duration reduces the time budget.
     pub fn wasted(&self, to: &Address, input: &[u8], took_s: f64) {
         let mut known = self.known();
         known.left_s = known.time_left() - took_s;

@@ -40,7 +40,7 @@ pub fn has_fees(tx: &TxEnv) -> bool {
     tx.gas_price > 0 || tx.gas_priority_fee.is_some_and(|tip| tip > 0)
 }
 
-/// Set the latest transaction type that the given fields need and the fork supports.
+/// Set the transaction type: the latest type that the fork supports and that one of the given fields requires.
 pub fn typed(mut tx: TxEnv, fork: Fork) -> TxEnv {
     tx.tx_type = if !tx.authorization_list.is_empty() && fork.has(SpecId::PRAGUE) {
         4

@@ -223,7 +223,7 @@ impl ExecDb {
         }
     }
 
-    /// Replace an account; None deletes it.
+    /// Replace an account, or delete it if `info` is None.
     pub fn set_info(&mut self, address: &Address, info: Option<AccountInfo>) -> Result<()> {
         if let Some(AccountInfo { code: Some(code), code_hash, .. }) = &info
             && !code.is_empty()
@@ -240,7 +240,7 @@ impl ExecDb {
         Ok(())
     }
 
-    /// Replace balance and nonce of a touched account, like the commit of a transaction. None deletes an account
+    /// Replace balance and nonce of a touched account, like the commit of a transaction. With None, delete an account
     /// without code and storage.
     pub fn touch(&mut self, address: &Address, info: Option<AccountInfo>) -> Result<()> {
         let entry = self.entry(address)?;

@@ -23,7 +23,7 @@ use revm::interpreter::{Instruction, InstructionExecResult, InstructionResult, I
 
 use super::context::EvmContext;
 
-/// Gas used between two clock checks. This takes about 10 µs, or 100 µs if every instruction reads the database.
+/// Gas used between two clock checks: about 10 µs of execution, or 100 µs if every instruction reads the database.
 const INTERVAL: u64 = 8192;
 /// Minimum input size in bytes for which hashing or code analysis takes a noticeable time.
 const LARGE: usize = 16 << 10;

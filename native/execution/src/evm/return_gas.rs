@@ -1,6 +1,6 @@
 //! Records the gas left before RETURN, which flat traces show, without an inspector.
 //!
-//! The result of a frame only has the gas after RETURN, which may pay for memory.
+//! The result of a frame only has the gas left after RETURN. RETURN may cost gas, because it can expand the memory.
 
 use std::cell::Cell;
 

@@ -1,7 +1,8 @@
 //! Changes of accounts that nothing has read yet.
 //!
-//! A plain transfer adds to two balances and to a nonce, whatever they are. So a replay that only needs the traces of a
-//! block does not read these accounts. A later transaction that reads such an account gets the changes with it.
+//! A plain transfer changes balances and a nonce by amounts that do not depend on their values. So a replay that only
+//! needs the traces of a block does not read these accounts. When a later transaction reads such an account, the
+//! changes are added to it.
 
 use alloy_primitives::map::AddressMap;
 use alloy_primitives::{Address, U256};

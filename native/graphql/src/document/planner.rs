@@ -275,8 +275,8 @@ impl<'a> Planner<'a> {
                     needs.pool |= matches!(field, Field::PendingTransactionCount | Field::PendingTransactions);
                     field
                 }
-                // This case cannot happen, because the program compares the schema with the list of fields at its
-                // start.
+                // This case cannot happen, because the schema is compared with the list of fields when the program
+                // starts.
                 None => {
                     draft.has_introspection = true;
                     Field::Introspection

@@ -189,7 +189,8 @@ impl Engine {
         let (mut introspected, mut fields) = (0, 0);
         for operation in document.operations.iter() {
             if fields > self.limits.max_fields {
-                // Stop planning at the field limit, because hundreds of operations may use the same fragments.
+                // Stop planning at the field limit, because hundreds of operations may use the same fragments. The
+                // document then shares no plan.
                 (is_shared, introspected) = (false, usize::MAX);
                 break;
             }

@@ -20,7 +20,7 @@ type PyHeader = (Hash, u64, Raw, Wide, u128);
 
 #[pyclass(frozen, module = "ophion._native")]
 pub struct BlockHistory {
-    /// The store and not its database, which must close with the store.
+    /// The store. The database itself is not held here, because it must close with the store.
     store: Py<Store>,
 }
 

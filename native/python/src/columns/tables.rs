@@ -195,7 +195,7 @@ fn dataset_of(name: &str) -> PyResult<Dataset> {
     Dataset::named(name).ok_or_else(|| PyValueError::new_err(format!("no dataset is named {name}")))
 }
 
-/// Prepare this process for threads that execute blocks. They all use the cache of hashes.
+/// Give memory to the cache of hashes, once per process, before several threads execute blocks and write to the cache.
 fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(fill_newest_block);
@@ -273,7 +273,7 @@ fn replay_tables(
     Ok(py.detach(|| {
         prepare();
         let (mut done, mut previous) = (0, None);
-        // most transactions have one trace and at least one change of an account
+        // reserve one row per transaction, because most transactions have at least one row in these datasets
         let transactions = blocks.iter().map(|block| block.body.txs.len()).sum();
         for (_, table) in tables.iter_mut().filter(|(dataset, _)| dataset.is_frequent()) {
             table.reserve(transactions);

@@ -98,7 +98,8 @@ impl PrivateBatch {
         Ok(py.detach(|| self.with(|batch| batch.run_block(public, env, block.0, self.rules, &payloads)))?)
     }
 
-    /// Trace the last of these payloads. All the payloads belong to one group and block. The call changes no state.
+    /// Trace the last payload, after executing the payloads before it. All payloads belong to one group and block.
+    /// Nothing is written to the database.
     #[pyo3(signature = (state, env, block, payloads, deadline_s, /))]
     fn trace(
         &self,

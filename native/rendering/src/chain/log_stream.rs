@@ -12,8 +12,8 @@ use super::logs::{Candidates, Limits, LogFilter, LogWriter, count_block};
 /// Size in bytes from which on a piece is complete. A piece can be larger by the logs of one block.
 const PIECE_BYTES: usize = 512 * 1024;
 
-/// A search in the blocks that were canonical when it began. Between two pieces, it keeps no snapshot of the database
-/// open, because a slow reader would keep freed pages from being reused.
+/// A search in the blocks that were canonical when it began. Between two pieces, no snapshot of the database is open,
+/// because LMDB cannot reuse freed pages while a slow reader has a snapshot open.
 pub struct LogStream {
     database: Arc<Database>,
     filter: LogFilter,
@@ -29,8 +29,8 @@ pub struct LogStream {
 }
 
 impl LogStream {
-    /// Make a search in the canonical blocks from `first` to `last`. It fails before the first piece if more than
-    /// `max_results` logs match.
+    /// Make a search in the canonical blocks from `first` to `last`. The first piece fails if more than `max_results`
+    /// logs match.
     pub fn new(
         database: Arc<Database>,
         first: u64,
@@ -58,7 +58,7 @@ impl LogStream {
             return Ok(None);
         }
         let began = Instant::now();
-        // `next_piece` sets this again if there is more to read
+        // after an error, the stream is at its end; if `piece` succeeds, it sets the flag itself
         self.is_complete = true;
         let piece = self.piece(began)?;
         self.time_left = self.time_left.saturating_sub(began.elapsed());

@@ -13,7 +13,7 @@ use crate::objects::{self, LogPlace};
 pub struct LogFilter {
     /// Addresses of contracts whose logs match; an empty list matches all.
     pub addresses: Vec<Address>,
-    /// Topics that match, by position. None matches any topic, but the log must have a topic at this position.
+    /// Topics that match, by position. If None, any topic matches, but the log must have a topic at this position.
     pub topics: Vec<Option<Vec<B256>>>,
 }
 

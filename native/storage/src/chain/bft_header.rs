@@ -85,7 +85,7 @@ const WIDTHS: [(usize, usize); 8] = [(7, 32), (8, 8), (9, 8), (10, 8), (11, 8), 
 const MIN_FIELDS: usize = 15;
 const MAX_FIELDS: usize = 22;
 
-/// Decode a header. Returns None if the slow path (`Header.decode`) must decide, which names the wrong field.
+/// Decode a header. Returns None if the slow path, `Header.decode`, must decide; its error names the wrong field.
 pub fn header_fields(header: &[u8]) -> Option<Vec<Field<'_>>> {
     let items = items(header)?;
     if !(MIN_FIELDS..=MAX_FIELDS).contains(&items.len()) {

@@ -62,7 +62,7 @@ pub fn sender_of(hash: B256, recover: impl FnOnce() -> Result<Address>) -> Resul
     recover().inspect(|sender| remember(hash, *sender))
 }
 
-/// Keep the sender of a transaction that needs no recovery, because its signature is not valid.
+/// Store the sender of an impersonated transaction, because its signature does not give the sender.
 pub fn keep(hash: B256, sender: Address) {
     SENDERS.put(hash, sender);
 }

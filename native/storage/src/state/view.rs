@@ -30,8 +30,8 @@ pub struct Layer {
     pub base: B256,
 }
 
-/// Layers of uncommitted blocks, top first. Opening a state removes layers that are committed, so a
-/// chain that runs ahead of its commits does not accumulate them.
+/// Layers of uncommitted blocks, top first. Opening a state drops the layers of committed blocks, so that they do not
+/// accumulate on a chain that runs ahead of its commits.
 pub type Layers = Arc<[Arc<Layer>]>;
 
 #[derive(Clone)]

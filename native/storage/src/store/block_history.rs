@@ -74,8 +74,8 @@ impl Database {
         })
     }
 
-    /// Replace the RLP of a stored header. The hash of some headers does not cover their seals, so that two headers with
-    /// the same hash may differ in them. The caller has checked the hash.
+    /// Replace the RLP of a stored header. If the block hash does not cover the seals, headers with different seals
+    /// have the same hash. The caller has checked the hash.
     pub fn replace_header(&self, hash: B256, header: &[u8]) -> Result<()> {
         self.write_alone(|txn, tables| {
             let known = || Error::Storage(format!("block {hash} is not in the database"));
@@ -90,9 +90,10 @@ impl Database {
         self.write_alone(|txn, tables| set_start(tables, txn, head + 1))
     }
 
-    /// Write bodies and receipts of the canonical blocks directly below the stored ones, in descending order.
+    /// Write bodies and receipts of canonical blocks in descending order, directly below the blocks that have both.
     pub fn put_history(&self, blocks: &[ReceivedBlock<'_>]) -> Result<()> {
-        // recover senders and encode before the write transaction begins, because a block import may wait for it
+        // recover senders and encode rows before the write transaction begins, because a block import may wait for the
+        // end of the transaction
         let rows = blocks.iter().map(Rows::of).collect::<Result<Vec<_>>>()?;
         self.write_alone(|txn, tables| {
             let Some(mut start) = history_start(tables, txn)? else {
@@ -122,8 +123,8 @@ impl Database {
     }
 }
 
-/// Store the number of the lowest block with a body. While a block lacks its body, the layout version is another one,
-/// because older programs would take such a block for unknown.
+/// Store the number of the lowest block with a body. While a block lacks its body, the database has a separate layout
+/// version, because older programs would treat the block as unknown.
 fn set_start(tables: &Tables, txn: &mut RwTxn<'_>, start: u64) -> Result<()> {
     if start > 1 {
         tables.meta.put(txn, meta::LAYOUT, meta::LAYOUT_WITHOUT_BODIES)?;

@@ -76,8 +76,8 @@ impl TxIndexBuffer {
     }
 
     /// Buffer the rows of blocks that another process has committed since the last call. The rows of a block are added
-    /// first; only then the rows that its commit has written are dropped. So a lookup finds each row in the buffer or
-    /// in the newest snapshot. Rows of blocks that have left the chain may stay, because lookups check each candidate.
+    /// before the rows that its commit has written are dropped. So a lookup finds each row in the buffer or in the
+    /// newest snapshot. Rows of blocks that have left the chain may stay, because lookups check each candidate.
     pub fn follow(&self, tables: &Tables, txn: &RoTxn<'_>) -> Result<()> {
         let Some((hash, number)) = head(tables, txn)? else { return Ok(()) };
         let mut followed = locked(&self.followed);

@@ -26,8 +26,7 @@ pub struct Difference {
     wanted: Vec<Wanted>,
     /// Trie nodes that were requested, in the order of the request.
     requested: Vec<Wanted>,
-    /// Entries of the other trie (key and RLP of the value) that are missing in the stored trie or have another value
-    /// there.
+    /// Entries of the other trie (key and RLP of the value) that the stored trie lacks or has with another value.
     pub changed: Vec<(B256, Vec<u8>)>,
     /// Keys that the stored trie has and the other trie lacks.
     pub removed: Vec<B256>,

@@ -34,8 +34,8 @@ impl Value for Plain {
     }
 }
 
-/// Apply changes to an empty trie, in order, and return its root. None and empty values remove a key. A secure trie
-/// hashes its keys.
+/// Apply changes to an empty trie, in order, and return its root. A change without a value, or with an empty value,
+/// removes the key. A secure trie hashes its keys.
 pub fn plain_root<B: AsRef<[u8]>>(changes: &[(B, Option<B>)], is_secure: bool) -> Result<B256> {
     let mut trie: Trie<Plain> = Trie::default();
     for (key, value) in changes {

@@ -77,8 +77,9 @@ pub struct Visited {
 /// Maximum number of accounts and slots to keep for the next block, of at most 400 bytes each.
 const MAX_KEPT: usize = 100_000;
 
-/// Execute a block once and pass the selected parts of each transaction to the observer. `previous` is an earlier
-/// execution, perhaps of the parent. `is_fast` allows the fast paths; only tests run without them.
+/// Execute a block once and pass the selected parts of each transaction to the observer. `previous` is the execution of
+/// an earlier block; it is used if that block is the parent. `is_fast` allows the fast paths; only tests run without
+/// them.
 pub fn visit(
     block: &TracedBlock,
     previous: Option<Visited>,
@@ -97,8 +98,8 @@ pub fn visit(
     let block = &block.block();
     let proven =
         if parts.changes || !is_fast { Vec::new() } else { plain_transfer::proven(&before, block.env, &block.hash)? };
-    // the receipts show which transactions are plain transfers; these read no account from the database, so one journal
-    // can serve all transactions of the block
+    // if the receipts show which transactions are plain transfers, these transfers read no account from the database,
+    // so one journal can serve all transactions of the block
     let keeps_journal = is_fast && parts.entries && proven.len() == block.body.txs.len();
     let tracer = Recording::new(&mut sink, CallEvents::default(), ObserverReport { observer, parts });
     let mut evm = start(block.env, before, block.env.cfg(), tracer);
@@ -132,8 +133,8 @@ pub fn visit(
     Ok(Visited { hash: block.hash, db, changed_at_end, kept })
 }
 
-/// Open the state before a block. If the parent was executed just before, keep the accounts that it has read. Returns the
-/// number of kept accounts and slots too.
+/// Open the state before a block. If `previous` is the execution of the parent, keep the accounts that it has read.
+/// Also returns the number of kept accounts and slots.
 fn state_before(block: &TracedBlock, previous: Option<Visited>) -> Result<(ExecDb, usize)> {
     let mut db = ExecDb::new(block.parent.open()?, block.env.ancestors());
     if let Some(Visited { hash, db: parent, changed_at_end: Some(changed), kept }) = previous
@@ -162,8 +163,8 @@ fn has_request_contracts(db: &mut ExecDb, block: &Block<'_>) -> Result<bool> {
 
 type Observing<'s, 'v, V> = Tracing<Recording<'s, ObserverReport<'v, V>>>;
 
-/// Apply a plain transfer without the EVM. Returns false if the transaction is no plain transfer. `is_proven` tells
-/// whether its receipt proves that no code ran; None if the receipts do not tell.
+/// Apply a plain transfer without the EVM. Returns false if the transaction is no plain transfer. `is_proven` is
+/// whether its receipt proves that no code ran, or None if the receipts were not read.
 fn transfer<V: BlockObserver>(
     evm: &mut Observing<'_, '_, V>,
     block: &Block<'_>,

@@ -20,7 +20,8 @@ use revm::interpreter::{InstructionResult, Interpreter, InterpreterAction, Inter
 pub const CHUNK: usize = 256 * 1024;
 /// Number of traced instructions between two checks of the deadline.
 const STEPS_PER_LOOK: u32 = 4096;
-/// Instructions that count for each transaction until the next clock check, even if the transaction runs no code.
+/// Number of instructions that `check` counts for a transaction, so that transactions without code also lead to clock
+/// checks.
 const STEPS_PER_TRANSACTION: u32 = 256;
 
 /// A message from the tracing thread to the reader.

@@ -33,7 +33,8 @@ pub fn is_full<I>(evm: &Evm<I>) -> bool {
     evm.ctx.journaled_state.inner.transaction_id.get() >= MAX_TRANSACTIONS
 }
 
-/// Change an account that a plain transfer touches: in the journal if it is there, else in the database.
+/// Change an account that a plain transfer touches: in the journal if the journal holds the account, else in the
+/// database.
 pub fn add(journal: &mut Journal<ExecDb>, address: &Address, change: &AccountChange) -> Result<()> {
     match journal.inner.state.get_mut(address) {
         Some(account) => {

@@ -78,9 +78,9 @@ pub fn apply(
     Ok(Some(touched))
 }
 
-/// Return, by transaction of a stored block, whether its receipt proves that no code ran: a success with 21,000 gas.
-/// From London on, refunds are less than the gas of the instructions that earn them. The list is empty if this proof is
-/// not possible.
+/// Return, for each transaction of a stored block, whether its receipt proves that no code ran: the transaction
+/// succeeded with exactly 21,000 gas. A refund cannot hide the gas of code from London on, because it is less than the
+/// gas of the instructions that earn it. The list is empty before London, and if the receipts are not stored.
 pub fn proven(db: &ExecDb, env: &BlockEnv, hash: &B256) -> Result<Vec<bool>> {
     let mut found = Vec::new();
     if let Some(snapshot) = db.view.snapshot.as_ref().filter(|_| env.fork.has(SpecId::LONDON))

@@ -15,7 +15,7 @@ use revm::primitives::hardfork::SpecId;
 /// Free gas for the callee of a call that transfers value.
 pub const CALL_STIPEND: u64 = 2300;
 /// Maximum gas that one access to an account or a slot can cost. With more gas left, such an access cannot run out of
-/// gas. A write in a static call fails in any case.
+/// gas, and fails only if it writes in a static call.
 const MAX_ACCESS_GAS: u64 = 60_000;
 
 pub struct Costs {

@@ -163,8 +163,7 @@ impl<'s> StandardTracer<'s> {
         let accessed = self.slot.take().filter(|_| ended.error.is_none());
         if accessed.is_some() || self.options.only.is_some() {
             let slots = self.storage.entry(account).or_default();
-            // with the option `only`, the row shows the storage before its instruction, so add the accessed slot only
-            // in other cases
+            // with the option `only`, the row shows the storage before its instruction, so do not add the accessed slot
             if let (Some((slot, value)), None) = (accessed, self.options.only) {
                 slots.insert(slot, value);
             }
