@@ -216,7 +216,7 @@ class Backlog:
 
 
 def gas_of(payload: Payload) -> int:
-    """Return the gas limit of the transaction in a payload, or 0 if it cannot be decoded."""
+    """Return the gas limit of the transaction in a payload, or 0 if the transaction cannot be decoded."""
     return private_gas_limit(payload[5]) or 0
 
 

@@ -91,8 +91,8 @@ class PayloadHandover:
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 
     async def _new_rows(self, group: bytes, chunk: bytes, after: tuple[int, int]) -> list[tuple[str, bytes, bytes]]:
-        """Return database rows of the transactions in a handed-over payload. Leaves out transactions up to this
-        position and stored transactions.
+        """Return database rows of the transactions in a handed-over payload. Leaves out transactions whose payload is
+        stored already, and transactions up to position `after`.
         """
         items = [
             (key, row)
@@ -146,7 +146,7 @@ class PayloadHandover:
 
 
 def keys_of(index: bytes) -> list[bytes]:
-    """Return the payload keys in a handover index. Empty if the data is not an index."""
+    """Return the payload keys in a handover index, or an empty list if the data is not an index."""
     try:
         (keys,) = rlp.decode_list(index)
     except (DecodeError, ValueError):
@@ -162,8 +162,8 @@ def _group_of(payload: bytes) -> bytes | None:
 
 
 def items_of(chunk: bytes) -> list[tuple[bytes, bytes, bytes]]:
-    """Return (payload key, database row, payload) of each transaction in one of the handed-over payloads. Empty for
-    other data.
+    """Return (payload key, database row, payload) of each transaction in one of the handed-over payloads. Returns an
+    empty list for other data.
     """
     found: list[tuple[bytes, bytes, bytes]] = []
     try:

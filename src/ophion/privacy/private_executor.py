@@ -184,7 +184,8 @@ class PrivateExecutor:
     async def _step(self) -> None:
         """Advance private execution to the head, or by one batch of blocks."""
         if self._chain.history_start > self._mark[1] + 1:
-            # markers are read in the order of the blocks, and bodies of old blocks are downloaded newest first
+            # wait, because markers are read from the oldest block on, but old bodies are downloaded from the newest
+            # block on
             await asyncio.sleep(_HISTORY_S)
             return
         removed = self._rewind()

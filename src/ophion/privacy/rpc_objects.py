@@ -59,7 +59,7 @@ def log_objects(
 
 
 def _fees(transaction: PrivateTransaction) -> dict[str, Any]:
-    """Return type and fees of a type 2 transaction. Empty for a legacy transaction, as in Besu 21.10."""
+    """Return JSON keys for type and fees of a type 2 transaction. As in Besu 21.10, a legacy transaction has none."""
     if transaction.max_priority_fee is None:
         return {}
     return {

@@ -143,12 +143,12 @@ class Privacy:
         return await self.enclave.delete_group(group, self._self_among(() if known is None else known.members))
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Return the groups with exactly these members. A tenant must be among them."""
+        """Return the groups with exactly these members. A tenant that sends the request must be a member."""
         self._require_tenant_among(members)
         return await self.enclave.find_groups(members)
 
     async def find_flexible_groups(self, members: Sequence[bytes]) -> list[Group]:
-        """Return the flexible groups with exactly these members. A tenant must be among them."""
+        """Return the flexible groups with exactly these members. A tenant that sends the request must be a member."""
         self._require_tenant_among(members)
         if self.flexible is None:
             return []

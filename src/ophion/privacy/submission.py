@@ -33,7 +33,7 @@ _RESTRICTED: Final = b"restricted"
 _SHORT_BYTES: Final = 8 * 1024
 _MIN_TOGETHER: Final = 8
 """Minimum number of open transactions that are decoded together. Recovering eight signers together takes as long as
-recovering two or three alone.
+recovering two or three one by one.
 """
 
 
@@ -94,7 +94,8 @@ class Submission:
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> CheckedTransaction:
         """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # if few transactions are open, decode a small one on the event loop: a thread switch takes longer
+            # if few transactions are open, decode a small transaction on the event loop, because a thread switch takes
+            # longer
             is_alone = len(raw) <= _SHORT_BYTES and self._open < _MIN_TOGETHER
             transaction = decode_private_transaction(raw) if is_alone else await self._decoding.do(raw)
         except NativeError:
