@@ -65,7 +65,7 @@ class EnclaveSettings(Struct, frozen=True):
     always_send_to: tuple[bytes, ...] = ()
     """Keys that get a copy of every payload that this enclave sends."""
     accept_groups_from: frozenset[bytes] | None = None
-    """Enclave keys whose new groups are accepted. None accepts all."""
+    """Enclave keys whose new groups are accepted. If None, all new groups are accepted."""
     max_gas: int | None = None
     """Maximum accepted gas limit of a private transaction from another enclave."""
     is_restricted: bool = False

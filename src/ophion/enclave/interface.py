@@ -105,7 +105,8 @@ class Enclave(Protocol):
     def keys(self) -> tuple[bytes, ...]:
         """The enclave's own public keys. The first key is the default.
 
-        Empty if only a remote enclave knows them. Then each request names a key, and the enclave refuses unknown ones.
+        Empty if only a remote enclave knows the keys. Each request must then name a key, and the enclave refuses a key
+        that it does not have.
         """
 
     async def send(
@@ -124,7 +125,8 @@ class Enclave(Protocol):
         """
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[OpenedPayload | None]:
-        """Return the payload of each key, in order, or None if this node has no such payload or is no participant.
+        """Return the payload of each key, in order. An item is None if this node does not have the payload or is no
+        participant.
 
         The embedded enclave reads its database. Raises `EnclaveUnreachable` when a remote enclave cannot be reached.
         """

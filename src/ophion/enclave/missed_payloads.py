@@ -24,8 +24,8 @@ _MAX_PAGES: Final = 10_000
 
 
 class MissedPayloadFetcher:
-    """Fetches missed payloads and groups from peers. A cursor per peer is stored, so that the next fetch reads the
-    peer's listing from there on.
+    """Fetches missed payloads and groups from peers. For each peer, a cursor is stored: the position in the peer's
+    listing at which the next fetch begins.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class MissedPayloadFetcher:
             missing.sort(key=lambda label: label.kind is RecordKind.PAYLOAD)
             while missing:
                 entries = await link.fetch(missing[:_FETCHED_AT_ONCE])
-                # a response may hold only some of the requested payloads and groups; after an empty response, stop
-                # requesting them
+                # a response may lack requested payloads and groups: request these again, or skip them after an empty
+                # response
                 got = {entry.label for entry in entries}
                 missing = [label for label in missing if label not in got] if got else missing[_FETCHED_AT_ONCE:]
                 refusals = await self._take(entries, link.keys, False)

@@ -1,6 +1,4 @@
-"""`Outbox`: payloads and groups on disk that recipients have not acknowledged. A recipient gets them when it
-reconnects.
-"""
+"""`Outbox`: ids of unacknowledged payloads and groups, stored on disk until the recipient reconnects."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ _MAX_EXAMINED_BYTES: Final = 4 * ANSWER_BYTES
 def readable_records(
     enclave: EmbeddedEnclave, labels: Sequence[RecordLabel], keys: frozenset[bytes]
 ) -> list[EnclaveRecord]:
-    """Return the stored payloads and groups with these labels, if one of the keys is a participant. The result holds as
-    many as fit in a response.
+    """Return the stored payloads and groups with these labels, if one of the keys is a participant. The result is
+    limited to the size of a response.
 
-    The number of lookups is bounded too, so requests for payloads of other participants cause little work.
+    The bytes that are read are bounded too, so requests for payloads of other participants cause little work.
     """
     found: list[EnclaveRecord] = []
     size = examined = 0

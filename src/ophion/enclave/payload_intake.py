@@ -86,8 +86,8 @@ class PayloadIntake:
         await self._writer.write(self._quota.upgrade_rows())
 
     async def expire(self) -> int:
-        """Delete payloads and groups that other enclaves sent and that got no marker transaction in time. Returns the
-        number of deleted items.
+        """Delete payloads and groups that other enclaves sent and that got no marker transaction before their expiry.
+        Returns the number of deleted items.
         """
         expired = self._quota.expired(self._clock.now(), _EXPIRED_AT_ONCE)
         ledger = PrivateLedger(self._store)

@@ -27,7 +27,9 @@ class GroupRegistry:
     """The known groups, by id and by their exact members. New groups can be looked up before they are on disk."""
 
     def __init__(self, store: Store, own: Sequence[bytes], accepted_makers: frozenset[bytes] | None = None) -> None:
-        """Create the registry. `accepted_makers` are the enclave keys whose groups are accepted; None accepts all."""
+        """Create the registry. `accepted_makers` are the enclave keys whose groups are accepted, or None to accept all
+        groups.
+        """
         self._store = store
         self._accepted_makers = accepted_makers
         self._own = frozenset(own)

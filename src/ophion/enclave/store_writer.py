@@ -57,7 +57,7 @@ class StoreWriter:
         `settled` is called with the result as soon as it is known, even if the caller is cancelled.
         """
         loop = asyncio.get_running_loop()
-        # each caller has its own future, so that cancelling one caller does not cancel the commit of the others
+        # give each caller a future, so that cancelling one caller does not cancel the commit of other callers
         waiter: asyncio.Future[None] = loop.create_future()
         self._changes.extend(changes)
         self._waiting.append(_Waiter(waiter, settled))

@@ -38,7 +38,7 @@ class RemoteEnclave:
     reports_late_payloads = False
 
     def __init__(self, client: HttpClient, key: bytes | None) -> None:
-        """Create the client. `key` is the key of this node in the enclave, or None if every request names its own."""
+        """Create the client. `key` is this node's key in the enclave, or None if every request names a key."""
         self.keys: tuple[bytes, ...] = () if key is None else (key,)
         self.on_late: Callable[[Sequence[bytes]], None] | None = None
         self.is_up: bool | None = None
@@ -168,7 +168,7 @@ class RemoteEnclave:
 
     async def _opened(self, key: bytes) -> OpenedPayload | None:
         form = {"key": base64_text(key)}
-        if self.keys:  # otherwise the enclave tries all its keys
+        if self.keys:  # without this key, the enclave tries all its keys
             form["to"] = base64_text(self.keys[0])
         async with self._reads:
             answer = await self._exchange("/receive", form, _ORION)
