@@ -78,7 +78,7 @@ class HttpEnclaveLink:
     # --- EnclaveLink -----------------------------------------------------------------------------
 
     def push(self, entry: EnclaveRecord) -> Push:
-        """Push a payload or group. Several of them may share one request."""
+        """Push a payload or group. One request may carry several payloads and groups."""
         return self._pushes.put(entry)
 
     async def listing(self, key: bytes, after: int) -> RecordListing:

@@ -1,4 +1,6 @@
-"""Pending requests of other enclaves and of tools: a bounded number of tasks that clients can cancel."""
+"""Pending requests of other enclaves and of tools: a bounded number of tasks. A task is cancelled when its client
+disconnects.
+"""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ MAX_UNKNOWN_WAITING: Final = 64
 MAX_WAITING_OF_ONE: Final = 32
 """Maximum number of waiting requests of one known sender."""
 MAX_WAITING: Final = 192
-"""Maximum number of waiting requests of all senders. Requests within their rate limit do not wait, so slots remain for
-them.
+"""Maximum number of waiting requests of all senders. The limit leaves slots for requests that are within their rate
+limit and do not wait.
 """
 MAX_WAIT_S: Final = 10.0
 """Maximum seconds that a request waits. A request that would wait longer is refused and not charged."""

@@ -122,8 +122,8 @@ class TesseraRequests:
         try:
             own, box, text = await self._unproven.run(request, partial(opened, self._enclave.keyring, payload))
         except DecodeError:
-            # charge unknown senders for a payload that cannot be decrypted, because any caller can write a known sender
-            # into the payload
+            # charge the shared limit of unknown senders for a payload that does not decrypt, because any caller can
+            # name a known sender
             if is_known:
                 await self._rates.charge(UNKNOWN_SENDERS, size + REQUEST_BYTES)
             raise
