@@ -36,7 +36,7 @@ class DumpedBlock(Struct, frozen=True):
     receipts: Receipts
     blob_price: int
     state: tuple[AccountOverride, ...] | None = None
-    """All accounts after the block. None if the dump does not have them."""
+    """All accounts after the block; None if the dump has no state for this block."""
 
     def record(self, total_difficulty: int) -> NewBlock:
         """Return the block in the form in which the database takes it."""

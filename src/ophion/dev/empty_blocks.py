@@ -29,7 +29,9 @@ _HASH_BYTES = 32
 
 
 class EmptyBlocks:
-    """A request for `left` empty blocks on the head, `interval` seconds apart. Each job adds some of them."""
+    """A request for `left` empty blocks on the head, `interval` seconds apart. Each call of `add` adds some of these
+    blocks.
+    """
 
     def __init__(
         self,
@@ -42,7 +44,7 @@ class EmptyBlocks:
     ) -> None:
         self.left = count
         self.bodies: dict[Hash32, Body] = {}
-        """Bodies of the blocks that the last job has added."""
+        """Bodies of the blocks that the last call of `add` has added."""
         self._chain = chain
         self._builder = builder
         self._engine = engine

@@ -83,7 +83,7 @@ class HeadControl:
         chain.rewind(tip)
 
     def _store_edit(self, header: HashedHeader, root: Hash32 | None) -> None:
-        """Store the root of the head's edited state for a restart. None removes the stored root."""
+        """Store the root of the head's edited state for a restart. With None, the stored root is removed."""
         if root is None and not self._has_stored_edit:
             return
         self._has_stored_edit = root is not None
@@ -102,7 +102,7 @@ class HeadControl:
         roots[key] = root
 
     async def rewind(self, head: HashedHeader, edited_root: Hash32 | None = None) -> None:
-        """Make an earlier block the head again. `edited_root` is the root of its edited state, if any."""
+        """Make an earlier block the head again. `edited_root` is the root of the block's edited state, if any."""
         chain = self._chain
         if head.hash == chain.head.hash and edited_root == self.edited_root:
             chain.rewind(chain.tip)

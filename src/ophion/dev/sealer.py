@@ -29,8 +29,8 @@ _EARLY_S = 0.1
 this time to a few milliseconds.
 """
 _MAX_WAIT_S = 1.0
-"""Maximum seconds that other requests wait for a block whose sender got an early answer. Other processes may delay the
-next step of the loop.
+"""Maximum seconds that other requests wait for a block whose sender got an early answer. The block may be late when
+other processes delay the next step of the loop.
 """
 _SHARED_S = 0.02
 """Seconds after a block with several transactions during which no block is built on the event loop."""
@@ -106,8 +106,9 @@ class DevSealer(InstantSealer):
     def _hold_answer(self, item: PooledTransaction, takes_early_answer: bool) -> asyncio.Future[None] | None:
         """If no other transaction is pending, mine this transaction before its sender gets a response.
 
-        A sender that takes an early answer gets it at once, so that the client continues while the node makes the
-        block. The task of `run` makes the block in the next step of the event loop. Until then, other requests wait.
+        A sender that accepts an early answer gets the answer before the block is made, so that the client continues
+        meanwhile. The task of `run` makes the block in the next step of the event loop. Until then, other requests
+        wait.
         """
         if not self._is_alone(item):
             return super()._hold_answer(item, takes_early_answer)

@@ -52,7 +52,7 @@ class ForkCache:
 
 
 def find_point(folder: Path, url: str, number: int) -> tuple[int, dict[str, Any]] | None:
-    """Return the chain id and the block with this number, or None if the cache does not have them for this source."""
+    """Return the chain id and the block with this number, or None if the cache has no such block of this source."""
     found = None
     for record in _records(folder / _POINTS):
         if record.get("source") == _digest(url) and record.get("number") == number:

@@ -18,7 +18,9 @@ class ForkSettings(Struct, frozen=True):
     block_number: int | None = None
     """Number of the block to fork; None for the latest block, -N for the block N blocks before the latest."""
     transaction: bytes | None = None
-    """Hash of a transaction. The fork then begins before its block, and repeats the block up to this transaction."""
+    """Hash of a transaction. If set, the fork begins before the transaction's block, and repeats the block up to this
+    transaction.
+    """
     other_urls: tuple[str, ...] = ()
     """Further nodes of the same chain, which are asked when the first one does not answer."""
     retries: int = DEFAULT_RETRIES
@@ -28,7 +30,7 @@ class ForkSettings(Struct, frozen=True):
     headers: tuple[str, ...] = ()
     """Additional HTTP headers, `Name: value`."""
     cache_path: Path | None = None
-    """Folder of the cache; None disables the cache."""
+    """Folder of the cache; if None, nothing is cached."""
 
     @classmethod
     def split(cls, text: str) -> tuple[str, int | None]:
