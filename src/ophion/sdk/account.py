@@ -95,5 +95,5 @@ class Account(str):
 
 
 def raw_address(value: Any, name: str = "address") -> bytes:
-    """Return the bytes of an account, an address or a contract. `name` is the argument that errors name."""
+    """Return the bytes of an account, an address or a contract. Error messages call the argument `name`."""
     return value.raw if isinstance(value, Account) else arguments.address(name, value)

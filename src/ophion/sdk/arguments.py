@@ -178,7 +178,7 @@ def listener(host: Any, port: Any) -> tuple[str, int]:
 
 
 def mapping(name: str, value: Any) -> Mapping[Any, Any]:
-    """Return a dictionary; None is an empty one."""
+    """Return a dictionary; for None, an empty dictionary."""
     if value is None:
         return {}
     if isinstance(value, Mapping):

@@ -40,11 +40,11 @@ class CallSpec(Struct, frozen=True):
 
     sender: bytes
     to: bytes | None
-    """Target address. None creates a contract."""
+    """Target address; None for the creation of a contract."""
     data: bytes
     value: int = 0
     gas: int | None = None
-    """Gas limit. None means the gas limit of a block."""
+    """Gas limit; if None, the gas limit of a block."""
     nonce: int | None = None
 
 
@@ -65,7 +65,7 @@ class SentTransaction(Struct, frozen=True):
 
 
 class AccountEdit(Struct, frozen=True):
-    """New values of an account. None keeps the old value."""
+    """New values of an account. A value that is None does not change."""
 
     address: bytes
     balance: int | None = None

@@ -273,7 +273,7 @@ class Branch:
         return self._ask_parent(method, self._up_to_here(method, params))
 
     def _up_to_here(self, method: str, params: Sequence[Any]) -> Sequence[Any]:
-        """Return the parameters of a request for blocks or logs, without the blocks above this branch."""
+        """Return the parameters of a request, with block numbers limited to this branch's latest block."""
         if method == "eth_getBlockByNumber" and params:
             return [self._limited(params[0]), *params[1:]]
         if method == "eth_getLogs" and params and isinstance(params[0], Mapping) and "blockHash" not in params[0]:

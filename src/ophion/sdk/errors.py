@@ -19,7 +19,7 @@ class ChainError(OphionError):
 class ArgumentError(ChainError, AbiError, TypeError):
     """Raised when an argument has the wrong type or value, is missing or unknown. Nothing is executed or sent.
 
-    It is a `TypeError` too, as for every Python function.
+    Also a `TypeError`, the usual error for wrong arguments of a Python function.
     """
 
 

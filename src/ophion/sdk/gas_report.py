@@ -72,11 +72,13 @@ class GasReport:
         }
 
     def write(self, path: Path) -> None:
-        """Write a file with which later runs are compared."""
+        """Write the report to a file, with which later runs are compared."""
         path.write_bytes(orjson.dumps(self.as_json(), option=orjson.OPT_INDENT_2) + b"\n")
 
     def differences(self, path: Path) -> list[str]:
-        """Return a line for each function whose mean differs from the file. Empty if the file is missing."""
+        """Return a line for each function whose mean differs from the file. Returns an empty list if the file is
+        missing.
+        """
         if not path.exists():
             return []
         try:

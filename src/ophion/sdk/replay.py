@@ -31,7 +31,7 @@ class Replay(Struct, frozen=True):
     after: CallTree
     """Call tree of the run under other conditions."""
     chain: Chain
-    """The branch on which the transaction ran again, after this run."""
+    """The branch on which the transaction ran again, in the state after the repeated run."""
 
     @property
     def differences(self) -> list[str]:

@@ -124,7 +124,9 @@ class SandboxBackend:
 
 @contextmanager
 def without_blocks(chain: Chain) -> Iterator[None]:
-    """Context manager in which a chain executes transactions without making blocks. Its end undoes all effects."""
+    """Context manager in which a chain executes transactions without making blocks. All effects are undone at the end
+    of the `with` block.
+    """
     below = chain.backend
     if not isinstance(below, EmbeddedNode | Branch):
         yield

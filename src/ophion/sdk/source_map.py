@@ -71,9 +71,9 @@ class SourceMap:
         fragments = decode(source_map)
         own = _most_common([one.file for one in fragments])
         self.lines: dict[int, int] = {}
-        """Line of each program counter that belongs to a statement."""
+        """Line of each instruction that belongs to a statement, by program counter."""
         self.branches: dict[int, int] = {}
-        """Line of each program counter of a conditional jump that comes from a condition in the source."""
+        """Line of each conditional jump that belongs to a condition in the source, by program counter."""
         for (pc, opcode), fragment in zip(instructions(runtime), fragments, strict=False):
             if fragment.file != own or not 0 <= fragment.start < len(file.content):
                 continue
