@@ -28,8 +28,8 @@ class GethSource:
     """Blocks of a stopped geth or GoQuorum node."""
 
     def __init__(self, path: Path, ancient: Path | None = None) -> None:
-        """Open the database. `ancient` is the directory of the freezer (geth's --datadir.ancient); None uses the
-        default.
+        """Open the database. `ancient` is the directory of the freezer (geth's --datadir.ancient). If None, the default
+        directory is used.
         """
         chaindata = next((path / place for place in _CHAINDATA if is_sorted_database(path / place)), None)
         if chaindata is None:

@@ -1,7 +1,7 @@
 """Moves private payloads of Tessera and Orion into the embedded enclave, and compares private states.
 
     orion_formats      payloads and groups as Orion encodes them; `enclave.tessera` has the formats of Tessera
-    enclave_databases  databases and exports of both
+    enclave_databases  databases and exports of Tessera and Orion
     payload_import     seals payloads in the form of Ophion, under their old keys
     comparison         receipts, code and nonces of the old and the new node, by group
 
