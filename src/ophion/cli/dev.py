@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class DevOptions(AnvilOptions):
-    """Options: those of Anvil, and some of this node."""
+    """Options: all options of Anvil, and some options of this node."""
 
     print_command: bool = option("--print-command", default=False, help="Show the equivalent command line and exit.")
     preset: DevPreset | None = option(

@@ -199,8 +199,7 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
         accounts = [f"0x{item.hex()}" for item in items if not isinstance(item, Enode)]
         change: object = [{"to": f"0x{step.to.hex()}", "data": f"0x{step.data.hex()}"} for step in steps]
         if any(node.host for node in nodes):
-            # pass the URL, so that the node resolves a host name, which the contract call contains instead of an IP
-            # address
+            # pass URLs instead of contract calls, because the node resolves the host name of a URL for the dry run
             kinds = ((f"{verb}Nodes", [node.url for node in nodes]), (f"{verb}Accounts", accounts))
             change = {name: [one for one in texts if one in changed] for name, texts in kinds}
         _dry_run(options, contracts.node, change)

@@ -43,7 +43,7 @@ class UpgradeDescription(Struct, frozen=True, forbid_unknown_fields=True):
 
     nodes: tuple[NodeEntry, ...]
     version: str | None = None
-    """Text that the client version of every upgraded node must contain; None skips this check."""
+    """Text that the client version of every upgraded node must contain. If None, the version is not checked."""
 
 
 def read_description(file: Path) -> UpgradeDescription:

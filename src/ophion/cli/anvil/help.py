@@ -26,7 +26,7 @@ _OTHERS = """Other options:
 
 
 def anvil_options() -> tuple[OptionSpec, ...]:
-    """Return all options of Anvil, those with an effect first."""
+    """Return all options of Anvil. Options with an effect come first."""
     order = list(AnvilEffect)
     return tuple(sorted(specs_of(AnvilOptions), key=lambda spec: order.index(effect_of(spec))))
 
