@@ -65,9 +65,9 @@ class NetworkProcess:
 
 
 def _ends_with(parent: int) -> Callable[[], None] | None:
-    """Ask the kernel to end this new process with its parent, even if the parent is killed.
+    """Return a function that asks the kernel to end the new process together with `parent`, even if `parent` is killed.
 
-    Only Linux supports this. On other systems the nodes of a killed supervisor keep running.
+    Returns None on systems other than Linux, where the nodes of a killed supervisor keep running.
     """
     if sys.platform != "linux":
         return None

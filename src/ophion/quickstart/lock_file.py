@@ -101,7 +101,7 @@ def holder(directory: Path) -> RunningNetwork | None:
 
 def _read(data: bytes) -> RunningNetwork:
     try:
-        # ignore bytes after the JSON value, because an older and longer text may have left them
+        # ignore bytes after the JSON value, because they may remain from an earlier, longer text
         found: Any
         found, _ = json.JSONDecoder().raw_decode(data.decode())
         processes = {str(name): int(pid) for name, pid in found["processes"].items()}

@@ -65,7 +65,7 @@ class NetworkPlan(Struct, frozen=True, forbid_unknown_fields=True):
     period_s: float
     """Block period in seconds. On the development network, 0 makes one block per transaction."""
     port: Port | None
-    """Port of the proxy. None uses the default, or a free port if the default is in use."""
+    """Port of the proxy. If None, the default port is used, or a free port if the default port is in use."""
     has_free_gas: bool
     has_permissions: bool
     has_privacy: bool = False

@@ -41,7 +41,7 @@ class NodePorts(Struct, frozen=True):
 
     @property
     def places(self) -> dict[ServiceKind, ServiceAddress]:
-        """Return the address of each service, by the kind of the service on the gateway."""
+        """Return the address of each of the node's services, by kind of service."""
         return {
             ServiceKind.JSON_RPC: ServiceAddress(HOST, self.http),
             ServiceKind.WEBSOCKET: ServiceAddress(HOST, self.websocket),

@@ -71,7 +71,8 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                self._record()  # record the start: a command that waits for it prints the log up to this record
+                # record that the network is ready; a command that waits for this record prints the log before it
+                self._record()
             if is_well:
                 await self._until_stopped()
             return is_well
