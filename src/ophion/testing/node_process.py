@@ -47,9 +47,10 @@ def processor_s(*pids: int) -> float:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process still holds files and ports; False for a zombie (Linux).
+    """Return whether a process may still hold files and ports (Linux).
 
-    A killed process looks like a zombie once its main thread has ended, even if other threads still hold files.
+    A killed process has the state of a zombie once its main thread has ended, but counts as alive until its other
+    threads have ended too.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

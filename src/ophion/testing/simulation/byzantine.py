@@ -162,7 +162,7 @@ class Liar:
             self._send(self._factory.commit(message.height, message.round, digest, digest))
 
     def _propose_twice(self, message: Proposal) -> None:
-        """Send one block to some nodes and another block to the rest. Other Byzantine nodes support both blocks."""
+        """Send one block to some nodes, and another block to the others. Other Byzantine nodes support both blocks."""
         other = self._another(message)
         fellows, everyone = self._coalition.members, {member.index for member in self._others()}
         first = {index for index in everyone if self._rng.random() < 0.5}

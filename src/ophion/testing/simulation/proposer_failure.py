@@ -30,7 +30,7 @@ def recovery_s(seed: int, options: SeedOptions) -> float:
 
 
 def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float]:
-    """Return how late the block is, at each later height that begins with the crashed proposer."""
+    """Return by how many seconds the block is late, for each later height whose first proposer is the crashed node."""
     world, victim = _with_dead_proposer(seed, options)
     witness = next(member for member in world.members if member.machine is not None)
     taken: list[float] = []

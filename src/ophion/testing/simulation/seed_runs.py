@@ -40,7 +40,7 @@ class SeedOptions(Struct, frozen=True):
     protocol: str = "ibft2"
     validators: int = 4
     byzantine: int | None = None
-    """Number of Byzantine nodes. None lets the seed choose a number up to f."""
+    """Number of Byzantine nodes. If None, the seed determines a number up to f."""
     storm_s: float = 20.0
     timing: RoundTiming = DEFAULT_TIMING
     passes_over: bool = True
