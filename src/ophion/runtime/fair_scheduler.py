@@ -36,7 +36,7 @@ LAST: Final = 9.0
 _HALF_S: Final = 1.0
 """Half-life in seconds of the recorded time of a connection."""
 _MARK_S: Final = 0.002
-"""Maximum age of a reading of the thread's CPU clock, because each reading takes half as long as a request."""
+"""Seconds for which a reading of the thread's CPU clock is reused. Each reading takes half as long as a request."""
 
 
 class Worker(Protocol):
@@ -139,8 +139,8 @@ class FairScheduler:
         self.ends_at -= seconds
 
     def has_time(self) -> bool:
-        """Return whether work may start in a loop step that has had no work yet, although `ends_at` has passed.
-        `ends_at` then belongs to an earlier step.
+        """Return whether work may start although `ends_at` has passed. It may start in a loop step without work so far,
+        because `ends_at` then belongs to an earlier step.
         """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()

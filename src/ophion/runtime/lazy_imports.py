@@ -90,7 +90,7 @@ class _Later(ModuleType):
         with _LOCK:
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):
-                # set the real loader before the import, so that this thread gets AttributeError for missing names
+                # set the real loader first: if the import itself reads a missing name, this thread gets AttributeError
                 self.__loader__ = spec.loader = spec.loader.loader
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

@@ -115,7 +115,7 @@ class DurationHistogram:
     """Histogram of durations.
 
     For events of microseconds, reading the clock would take longer than the event. So callers time one event in sixteen
-    and only count the others (`untimed`). The timed event represents the others.
+    and only count the other fifteen (`untimed`). The timed event represents all sixteen.
     """
 
     __slots__ = ("_buckets", "_last", "_share", "_total", "untimed")

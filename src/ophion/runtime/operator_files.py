@@ -1,8 +1,8 @@
 """Files that an operator writes by hand: configuration, users, keys.
 
 Such files are small. An operator may name a device or a database by mistake. Reading such a file must fail quickly with
-a clear error, without using all memory or parsing for minutes. The same holds for a pipe without a writer. A pipe with
-a writer works like a file (`--config-file=<(…)`).
+a clear error, without using all memory or parsing for minutes. A pipe without a writer must fail in the same way. A
+pipe with a writer works like a file (`--config-file=<(…)`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class NotRegularFile(ValueError):
 def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     """Return the content of a file.
 
-    Raises `OSError` when the file cannot be read, `NotRegularFile` when it is too large or a pipe that does not end.
+    Raises `OSError` when the file cannot be read, `NotRegularFile` when the file is too large or is a pipe that does
+    not end.
     """
     # open without blocking, because a pipe without a writer would block the process and ignore signals
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

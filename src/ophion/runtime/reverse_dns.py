@@ -33,8 +33,8 @@ MAX_NAMES: Final = 4
 LIFETIME_S: Final = 60.0
 _IPV4_NETWORK_BITS, _IPV6_NETWORK_BITS = 24, 48
 _TRANSIENT: Final = frozenset((2, 3, socket.EAI_AGAIN, socket.EAI_FAIL))
-"""Error numbers of a name server that does not answer: TRY_AGAIN and NO_RECOVERY of gethostbyaddr, and those of
-getaddrinfo.
+"""Error numbers for a name server that does not answer: TRY_AGAIN (2) and NO_RECOVERY (3) of gethostbyaddr, EAI_AGAIN
+and EAI_FAIL of getaddrinfo.
 """
 _UNAVAILABLE: Final = ("",)
 """Result of a lookup whose name server does not answer."""
@@ -54,7 +54,8 @@ class _Address(Struct):
 class ReverseNames:
     """Names by address. Used on the event loop only.
 
-    Of the addresses without a known name, only one per network is looked up at a time. The others wait in order.
+    Of the addresses without a known name, only one per network is looked up at a time. The other addresses wait in
+    order.
     """
 
     def __init__(self, clock: Clock, lookup: Lookup) -> None:
