@@ -136,7 +136,9 @@ class ArtifactFolder(Mapping[str, Artifact]):
         return self[name]
 
     def unknown(self, name: str) -> UnknownArtifact:
-        """Return the error of a name without an artifact. It names the artifacts, and folders that are missing."""
+        """Return the error for a name without an artifact. The error lists the known artifacts and the searched
+        folders.
+        """
         known = ", ".join(sorted(self._paths)) or "none"
         folders = ", ".join(f"{one}{'' if one.is_dir() else ' (missing)'}" for one in self._folders)
         where = f"Folders: {folders}" if folders else f"None of the folders {', '.join(_FOLDERS)} exists"

@@ -225,7 +225,9 @@ class Abi:
         return {one.selector: one for one in made}
 
     def check(self) -> None:
-        """Raise `AbiError` if a parameter has no valid type. Otherwise the first use of its function raises it."""
+        """Raise `AbiError` if a parameter has no valid type. Without this check, the first use of the function would
+        fail.
+        """
         for entry in self.entries:
             for parameters in (entry.get("inputs") or (), entry.get("outputs") or ()):
                 if not isinstance(parameters, list | tuple) or not all(isinstance(one, Mapping) for one in parameters):
