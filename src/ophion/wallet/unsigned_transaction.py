@@ -34,7 +34,7 @@ class UnsignedTransaction(Struct, frozen=True, kw_only=True):
     nonce: int
     gas: int
     to: Address | None
-    """The recipient; None creates a contract."""
+    """The recipient; None for the creation of a contract."""
     value: int = 0
     input: bytes = b""
     gas_price: int = 0
