@@ -8,8 +8,8 @@ use crate::datasets::{Dataset, blocks, logs, transactions};
 use crate::tables::filter::Filter;
 use crate::tables::table::Table;
 
-/// Append the rows of canonical blocks `first` to `last`. The scan stops after the block that makes the table larger
-/// than `max_bytes`. Returns the number of the next block to scan.
+/// Append the rows of canonical blocks `first` to `last`. The scan stops after the block with which the table reaches
+/// `max_bytes`. Returns the number of the next block to scan.
 pub fn scan(
     table: &mut Table,
     dataset: Dataset,
@@ -65,8 +65,9 @@ const BLOCKS_PER_CHECK: u64 = 64;
 /// Maximum size in bytes of the transactions in a range of several blocks.
 const MAX_RANGE_BYTES: usize = 4 << 20;
 
-/// Split blocks into ranges of at most `max_transactions` transactions and `MAX_RANGE_BYTES`, because the rows of several
-/// ranges are in memory at a time. A larger block is a range of its own. Returns the last block of each range.
+/// Split blocks into ranges, because the rows of several ranges are in memory at a time. A range has at most
+/// `max_transactions` transactions and blocks, and at most `MAX_RANGE_BYTES`. A larger block is a range of its own.
+/// Returns the last block of each range.
 pub fn range_ends(snapshot: &Snapshot, first: u64, last: u64, max_transactions: usize) -> Result<Vec<u64>> {
     let (mut ends, mut count, mut bytes) = (Vec::new(), 0, 0);
     for number in first..=last {
@@ -76,7 +77,7 @@ pub fn range_ends(snapshot: &Snapshot, first: u64, last: u64, max_transactions: 
         if number.is_multiple_of(BLOCKS_PER_CHECK) {
             snapshot.inner.limit_mapped_pages(MAX_MAPPED_BYTES);
         }
-        // Count an empty block like one transaction, because both cost about the same.
+        // Count each block as one more transaction, because an empty block costs about as much as a transaction.
         let is_full = count + transactions + 1 > max_transactions || bytes + size > MAX_RANGE_BYTES;
         if number > first && is_full {
             ends.push(number - 1);

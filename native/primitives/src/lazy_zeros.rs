@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 #[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Size in bytes from which a block has empty pages instead of written zeros.
+/// Minimum size in bytes of a block that has empty pages instead of written zeros.
 const LARGE: usize = 1 << 20;
 
 /// Start and size of the newest block with empty pages: in this extension, the cache of hashes.

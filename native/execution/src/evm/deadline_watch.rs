@@ -25,7 +25,7 @@ use super::context::EvmContext;
 
 /// Gas used between two clock checks: about 10 µs of execution, or 100 µs if every instruction reads the database.
 const INTERVAL: u64 = 8192;
-/// Minimum input size in bytes for which hashing or code analysis takes a noticeable time.
+/// Input size in bytes above which hashing or code analysis takes a noticeable time.
 const LARGE: usize = 16 << 10;
 /// Maximum time to hash or analyse one byte.
 const PER_BYTE: Duration = Duration::from_nanos(4);

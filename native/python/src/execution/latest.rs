@@ -19,7 +19,7 @@ use super::env::BlockEnv;
 use crate::chain::state::State;
 use crate::values::convert::{Addr, to_bytes};
 
-/// Output length in bytes above which the slow path answers, because it sends outputs without copying.
+/// Minimum output length in bytes for which the slow path answers, because it sends outputs without copying.
 const LONG: usize = 16 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]

@@ -25,7 +25,7 @@ use crate::values::errors::Answer;
 
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
-/// Response length in bytes above which Python gets the text without a copy.
+/// Minimum response length in bytes for which Python gets the text without a copy.
 const LARGE: usize = 64 * 1024;
 /// Maximum cost of a query on the event loop; the cost corresponds to about 1 ms.
 const INLINE_BUDGET: u64 = 10_000;

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::values::convert::to_bytes;
 
-/// Text length in bytes above which the GIL is released.
+/// Minimum text length in bytes for which the GIL is released.
 const LONG: usize = 64 << 10;
 
 #[pyclass(frozen, module = "ophion._native")]

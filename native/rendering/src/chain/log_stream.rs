@@ -9,7 +9,7 @@ use ophion_storage::store::{Database, Snapshot};
 
 use super::logs::{Candidates, Limits, LogFilter, LogWriter, count_block};
 
-/// Size in bytes from which on a piece is complete. A piece can be larger by the logs of one block.
+/// Size in bytes at which a piece is complete. A piece can be larger by the logs of one block.
 const PIECE_BYTES: usize = 512 * 1024;
 
 /// A search in the blocks that were canonical when it began. Between two pieces, no snapshot of the database is open,

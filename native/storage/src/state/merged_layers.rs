@@ -7,7 +7,8 @@ use super::view::{Layer, LayerAccount, Layers};
 /// Maximum number of layers that a state keeps without merging. A node that commits each block soon has fewer layers.
 const MAX_LAYERS: usize = 8;
 
-/// Merge layers until each layer is more than twice as large as the layer above it, so that few layers remain.
+/// If there are more than `MAX_LAYERS` layers, merge layers until each layer is more than twice as large as the layer
+/// above it.
 ///
 /// A merged layer has the base root of the lowest layer in it.
 pub fn merge_layers(layers: &Layers) -> Layers {

@@ -111,7 +111,7 @@ impl Database {
                 positions.extend(places.map(|(index, hash)| (*hash, packed((start, index as u32)))));
                 logs.extend(rows.folds.iter().map(|fold| (*fold, start)));
             }
-            // rows in the order of their keys touch each page of the index once
+            // write rows in the order of their keys, so that each page of the index is changed once
             positions.sort_unstable();
             for (hash, place) in &positions {
                 tx_index::put(tables.positions, txn, hash.first_chunk::<KEY>().expect("a hash is longer"), place)?;

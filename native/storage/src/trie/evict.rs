@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::node::{Child, Node, Reference, Trie, Value};
 
 impl<V: Value> Trie<V> {
-    /// Evict all trie nodes with an id up to `last`. Nodes without an id stay, because they are not in the database
-    /// yet.
+    /// Evict trie nodes with an id up to `last`, together with the subtrees below these nodes. A node without an id
+    /// stays, because it is not in the database yet.
     pub fn evict(&mut self, last: u64) {
         if let Some(root) = &mut self.root {
             root.evict(last);

@@ -352,7 +352,7 @@ impl VmWriter {
             Some(InstructionResult::StateChangeDuringStaticCall | InstructionResult::CallNotAllowedInsideStatic) => {
                 static_cost(self.opcode, self.gas, self.whole_cost)
             }
-            // the gas covers the storage change, but not the stipend that SSTORE requires to remain
+            // the gas pays for the storage change, but SSTORE also requires more gas than the call stipend (EIP-2200)
             Some(InstructionResult::ReentrancySentryOOG) if self.gas >= self.whole_cost => CALL_STIPEND,
             Some(_) => self.whole_cost,
             None => self.gas.saturating_sub(left).saturating_sub(handed),
