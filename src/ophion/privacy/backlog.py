@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_WALK_GAS: Final = 5_000_000
-"""Maximum gas limit of a transaction that runs outside the backlog. This much gas took 0.65 s on a busy machine."""
+"""Maximum gas limit of the transactions of one group in one block, added up, that run outside the backlog. This much
+gas took 0.65 s on a busy machine.
+"""
 SENDER_BUDGET_S: Final = 1.0
 """Execution seconds that a sender may use outside the backlog. Used time halves every `HALF_LIFE_S`."""
 NEW_GROUPS_BUDGET_S: Final = 0.5
