@@ -40,7 +40,9 @@ BUDGET_EXCEEDED: Final = "too many payloads of its sender wait for their markers
 TOO_MANY_GROUPS: Final = "there are too many groups without a transaction"
 _EXPIRED_AT_ONCE: Final = 1000
 _JUDGED_AT_ONCE: Final = 8
-"""Maximum number of payloads that are decrypted on the event loop; more payloads are decrypted in a worker thread."""
+"""Maximum number of payloads to decrypt, or of keys to validate, on the event loop. A worker thread handles larger
+numbers.
+"""
 
 
 class PayloadIntake:
