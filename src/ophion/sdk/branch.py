@@ -156,7 +156,7 @@ class Branch:
         if number == position.header.number:
             return position.header, position.state
         if self._first < number < position.header.number:
-            # the parent state of the next block includes the edits that were made after this block
+            # return the parent state of the next block, because it includes the edits that were made after this block
             state = position.blocks[number - self._first].parent
             assert state is not None, "set for each block"
             return position.blocks[number - self._first - 1].header, state

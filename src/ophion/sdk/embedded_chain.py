@@ -113,6 +113,7 @@ def own_genesis(source: Mapping[str, Any] | str | os.PathLike[str], overrides: t
             raise ChainError(f"{source} is not JSON: {error}") from None
     config = document.get("config") if isinstance(document, dict) else None
     if isinstance(config, dict) and not _ENGINES & config.keys():
-        # the genesis file names no consensus protocol: use any, because this chain makes all blocks itself
+        # name a consensus protocol if the genesis file has none; any will do, because this chain makes all blocks
+        # itself
         document = {**document, "config": {**config, "ethash": {}}}
     return parse_genesis(orjson.dumps(document).decode(), is_dev=True, overrides=overrides)

@@ -61,7 +61,7 @@ class EmbeddedCore:
         dev = self.core.dev
         assert dev is not None, "the configuration enables the cheat codes"
         self.dev: DevNode = dev
-        dev.mines_failing = False  # callers get an error that says why the transaction fails
+        dev.mines_failing = False  # refuse failing transactions with their reason
         if isinstance(clock, ChainClock):
             dev.clock.interval = interval
         if dev.fork is not None:
