@@ -63,7 +63,7 @@ def start(options: DevOptions, session: CommandSession) -> int:
     misspelt = misspelt_variables(os.environ, specs_of(NodeConfig))
     for warning in (*misspelt, *session.warnings, *unexpected):
         print(f"Warning: {warning}", file=sys.stderr)
-    # prool takes text on stderr for a failed start of anvil
+    # with the preset anvil, use stdout: the launcher prool takes text on stderr for a failed start
     stream = sys.stdout if options.preset is DevPreset.ANVIL else sys.stderr
     for warning in idle_warnings(options):
         print(f"Warning: {warning}", file=stream, flush=True)

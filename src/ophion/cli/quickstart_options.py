@@ -67,8 +67,8 @@ class UpOptions(RunOptions):
     def plan(self) -> NetworkPlan:
         default_count = 1 if self.consensus is Consensus.DEV else 4
         count = default_count if self.validators is None else self.validators
-        # a privacy marker transaction pays the gas price of its private transaction, which is usually 0 (operations.md
-        # 15.1)
+        # private transactions need free gas: a marker transaction pays the gas price of its private transaction, which
+        # is usually 0 (operations.md 15.1)
         is_free = self.free_gas or self.privacy
         return NetworkPlan(self.consensus, count, self.period_s, self.port, is_free, self.permissions, self.privacy)
 
