@@ -21,7 +21,7 @@ MAX_BYTES: Final = 192 * 1024 * 1024
 LITTLE: Final = 64 * 1024
 """Connections that hold at most this many bytes are evicted last."""
 WORTH_NOTING: Final = 4 * 1024
-"""Minimum bytes of a connection to be recorded. Connection limits bound smaller amounts."""
+"""A connection that holds more bytes than this is recorded. Connection limits bound smaller amounts."""
 
 
 class MemoryHolder(Protocol):

@@ -287,7 +287,7 @@ class MetricsRegistry:
                     place = below
                 value = metric.nested(labels)
                 if isinstance(value, int) and value > _WIDEST:
-                    # a larger integer becomes a float, because JSON clients do not read it exactly
+                    # convert a large integer to a float, because JSON clients do not read all of its digits
                     value = float(value)
                 place[(category.value, name, *labels)[-1]] = value
         return tree
