@@ -1,6 +1,6 @@
 /* Blocks without their transaction lists, which may hold ten thousand hashes each.
  *
- * GraphQL returns transaction counts for a range of blocks. Without it, JSON-RPC loads a few full blocks. */
+ * GraphQL returns transaction counts for a range of blocks. Without GraphQL, JSON-RPC loads a few full blocks. */
 
 import { call, events, headers as requestHeaders } from "./rpc.js";
 import { hasService } from "./nodes.js";
