@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 RULES_KEY: Final = "rules"
-"""Key of the rules of the network in `Store.meta` (`chainspec/config_compatibility.py`)."""
+"""Key under which `Store.meta` holds the rules of the network (`chainspec/config_compatibility.py`)."""
 
 
 def open_store(path: Path, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
