@@ -48,7 +48,7 @@ pub enum Content {
     Payload(Vec<u8>),
     /// A large payload, in a buffer made by the caller's allocator.
     Allocated(Box<dyn Any + Send>),
-    /// Size of a payload that exceeds the limit of its message id. The payload was not decompressed.
+    /// Size of a payload that exceeds the limit of its message id. The session has dropped the payload.
     Oversized(usize),
 }
 
@@ -154,12 +154,13 @@ fn split_id(body: &[u8]) -> Result<(u8, &[u8])> {
 enum Part {
     /// The header of a frame and the tag of the header.
     Header { bytes: [u8; 32], filled: usize },
-    /// The body of a frame. The session decrypts bytes as they arrive, but uses them only after the tag is verified.
+    /// The body of a frame. The session decrypts bytes as they arrive, and returns the message after the tag is
+    /// verified.
     Body { body: Vec<u8>, size: usize },
     /// The tag of a frame body, after the body.
     Tag { body: Vec<u8>, bytes: Tag, filled: usize },
     /// The part of a large compressed message after its prefix, or the tag of the message. The session decompresses
-    /// bytes as they arrive, but uses them only after the tag is verified.
+    /// bytes as they arrive, and returns the message after the tag is verified.
     Large { large: Large, bytes: Tag, filled: usize },
 }
 

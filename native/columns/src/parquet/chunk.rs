@@ -9,7 +9,7 @@ use super::levels::{append_run, append_runs, bits_of};
 use super::metadata::{Codec, Encoding, PageKind, page_header};
 use crate::tables::column::{Column, Kind};
 
-/// Maximum size in bytes of the uncompressed values of a page. The value that reaches this size ends the page.
+/// Size in bytes of the uncompressed values at which a page ends. The last value of a page may exceed it.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 const LEVEL_BITS: u32 = 1;
 /// Size of the sample that decides whether a column of byte strings is compressed.

@@ -6,7 +6,7 @@ use ophion_primitives::json::{data, decimal, list, quantity, wide};
 use super::plan_execution::{Run, Stop, TOO_LONG, Written};
 use crate::document::error_entries;
 
-/// Number of bytes per cost unit: a field costs one unit, and each further 32 bytes of a long value cost one more.
+/// Number of bytes per cost unit: a field costs one unit, and a longer value costs one more unit per 32 bytes.
 const WORD: usize = 32;
 
 impl Run<'_> {
