@@ -122,7 +122,9 @@ class Backlog:
             self._new_groups_s += elapsed_s
 
     def needs_backlog(self, payloads: list[Payload], is_established: bool) -> bool:
-        """Whether the payloads of one group in one block exceed the time budgets, so that they run in the backlog."""
+        """Whether the payloads of one group in one block run in the backlog: the backlog already has the group, their
+        gas limits are too high, or a time budget is used up.
+        """
         return (
             payloads[0][3] in self.groups
             or sum(map(gas_of, payloads)) > MAX_WALK_GAS
@@ -165,7 +167,9 @@ class Backlog:
         return min(ready, key=lambda one: self.budget.used_s(one[1].sender), default=None)
 
     def slice(self, behind: BehindGroup) -> list[Payload]:
-        """Return the payloads to run next in the current block. A payload above the gas limit suspends the group."""
+        """Return the payloads to run next in the current block. A payload above the gas limit ends the slice, and
+        suspends the group if it is the first payload.
+        """
         selected: list[Payload] = []
         gas = 0
         for payload in behind.todo:
@@ -199,7 +203,9 @@ class Backlog:
         behind.done.set()
 
     def rewind(self, number: int) -> None:
-        """Discard deferred payloads of blocks above `number` after a reorganisation."""
+        """After a reorganisation, let groups continue at block `number` + 1 at the latest, and discard their unfinished
+        batches.
+        """
         for behind in self.groups.values():
             behind.first = min(behind.first, number + 1)
             behind.batch, behind.todo, behind.executed = None, [], []

@@ -86,7 +86,7 @@ class PrivateExecutor:
         self.late = LatePayloads(self, chain, lanes)
         self._retries = PayloadRetries(self.late.request_payloads)
         self._missed: list[bytes] = []
-        """Payloads that were missing in the current step."""
+        """Keys of the payloads that were missing in the current step."""
         self._wake = asyncio.Event()
         self._moved: asyncio.Future[None] | None = None
         """Future that is resolved after the next step. Other tasks wait for this future."""
