@@ -68,7 +68,7 @@ class Delivery:
                 raise EnclaveError(f"the outbox of {base64_text(recipient)} is full", "NodePropagatingToAllPeers")
 
     def start(self, entry: EnclaveRecord, recipients: Sequence[bytes]) -> Started:
-        """Begin to push a payload or group to all recipients other than this node. `finish` waits for the pushes."""
+        """Begin to push a payload or group to each recipient. `finish` waits for the pushes."""
         return [(recipient, self._push(entry, recipient)) for recipient in recipients]
 
     async def finish(self, entry: EnclaveRecord, pushed: Started) -> None:

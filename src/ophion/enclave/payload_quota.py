@@ -156,7 +156,9 @@ class PayloadQuota:
         counter[self._account(one.sender)] += sign * one.cost
 
     def mark(self, payloads: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> list[Change]:
-        """Record that marker transactions refer to these payloads. Returns the database rows to change."""
+        """Record that marker transactions refer to these payloads and groups, and that these senders are known. Returns
+        the database rows to change.
+        """
         changes: list[Change] = []
         for kind, ids in ((_PAYLOAD, payloads), (_GROUP, groups)):
             for id in ids:
