@@ -142,7 +142,7 @@ class ThreadLane:
     def _finished(self, cancellation: Cancellation | None, in_batch: bool, future: asyncio.Future[T]) -> None:
         self._slots.leave(in_batch)
         if not future.cancelled():
-            # mark the exception as retrieved, because the job is abandoned and no caller waits for it
+            # mark the exception as retrieved, because the caller may have abandoned the job
             future.exception()
         elif cancellation is not None:
             cancellation.cancel()
