@@ -229,7 +229,7 @@ class PrivateExecutor:
             self.events.publish(ExecutorAdvanced(executed, self._mark[0]))
 
     def _rewind(self) -> list[ExecutedTransaction]:
-        """Return to the canonical chain after a reorganisation. Returns the results that were undone."""
+        """Return to the canonical chain after a reorganisation. Returns the undone results if there are listeners."""
         undone: list[ExecutedTransaction] = []
         hash, number = self._mark
         while number > 0 and self._chain.store.canonical_hash(number) != hash:
@@ -276,7 +276,9 @@ class PrivateExecutor:
     async def run_block(
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPosition], only: bytes | None = None
     ) -> list[ExecutedTransaction]:
-        """Run the payloads of a block that this node can read. With `only`, run only the payloads of that group."""
+        """Run the payloads of a block that this node can read, or defer these payloads to the backlog. With `only`, run
+        only the payloads of that group.
+        """
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
         waiting: dict[bool, list[Payload]] = {True: [], False: []}
