@@ -78,8 +78,8 @@ class PayloadIntake:
         return key in self._unwritten or self._store.row(PAYLOADS, key) is not None
 
     def mark(self, keys: Iterable[bytes], groups: Iterable[bytes], senders: Iterable[bytes]) -> None:
-        """Record that marker transactions refer to these payloads. The payloads no longer count against their senders,
-        and do not expire.
+        """Record that marker transactions refer to these payloads and groups. They no longer count against their
+        senders, and do not expire.
         """
         self._writer.write_soon(self._quota.mark(keys, groups, (one for one in senders if one not in self._own)))
 
@@ -131,8 +131,8 @@ class PayloadIntake:
         each refused item.
 
         `proven` are the enclave keys that the sending peer has proven. A pushed payload (`is_pushed`) must come from
-        its sender; a fetched payload may come from any peer. `arrived` is called with the new payloads once they are
-        durable, even if the peer has disconnected.
+        its sender; a fetched payload may come from any peer. `arrived` is called with the keys of the new payloads once
+        the payloads are durable, even if the peer has disconnected.
         """
         payloads = [one.body for one in entries if one.label.kind is RecordKind.PAYLOAD]
         judged = await self._judge(payloads, proven if is_pushed else None)

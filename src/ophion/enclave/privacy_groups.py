@@ -113,7 +113,7 @@ class GroupRegistry:
         self._unwritten.pop(group_id, None)
 
     def written(self, record: GroupRecord) -> None:
-        """Read a group from disk again, after its write has succeeded or failed."""
+        """Drop a group from memory after its write has succeeded or failed, so that `get` reads the group from disk."""
         if self._unwritten.get(record.id) is record:
             del self._unwritten[record.id]
             self._kept.pop(record.id, None)
