@@ -216,8 +216,8 @@ def where(path: Path) -> str:
 
 
 def prepare(path: Path) -> None:
-    """Check a directory for a new network. The directory may be missing or empty. It may also contain a network,
-    which the caller handles.
+    """Create the directory of a new network if it is missing, and refuse other files in it. The directory may contain a
+    network, which the caller handles.
     """
     with explained(path):
         os.umask(0o077)

@@ -127,14 +127,14 @@ class NetworkSupervisor:
         return f"{name} did not start ({self._children[name].ending}): {self._last_line(name) or 'no output'}"
 
     def _last_line(self, name: str) -> str:
-        """Return the end of a log. Empty if the log is missing."""
+        """Return the last line of a log, or an empty text if the log is missing."""
         with suppress(OSError), self._work.log(name).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
             return file.read().decode(errors="replace").strip().rpartition("\n")[2]
         return ""
 
     def _notice(self) -> None:
-        """Report a process that has ended."""
+        """Record the processes that have ended, and report them once the network is ready."""
         for name, child in self._children.items():
             ending = child.ending
             if ending is not None and name not in self._ended:
@@ -179,7 +179,7 @@ class NetworkSupervisor:
         self._stop.set()
         for child in self._children.values():
             child.signal(signal.SIGTERM)
-            # continue the process first, because a suspended process does not handle SIGTERM
+            # also continue the process, because a suspended process does not handle SIGTERM
             child.signal(signal.SIGCONT)
         deadline = asyncio.get_running_loop().time() + _STOP_S
         while any(child.pid is not None for child in self._children.values()):
