@@ -154,7 +154,7 @@ class _Search:
         return has_succeeded
 
     def broken(self) -> str | None:
-        """Return the first broken invariant. An invariant that raises counts as broken."""
+        """Return the first broken invariant. An invariant that raises `Reverted` counts as broken."""
         for name, check in self.invariants.items():
             try:
                 if not check():

@@ -173,7 +173,7 @@ class Liar:
             self.support(proposal.height, proposal.round, proposal.block.digest)
 
     def _another(self, message: Proposal) -> Proposal:
-        """Return a second proposal for the same round: another block, with a certificate that other nodes might accept."""
+        """Return a second proposal for the same round: another block, with a certificate that nodes might accept."""
         content = Content.decode(message.block.encoded)
         is_valid = self._rng.random() < 0.8
         block = stand_in_block(

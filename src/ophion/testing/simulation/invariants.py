@@ -94,7 +94,7 @@ class Checker:
             self._check_justified(member, message, now)
 
     def on_decision(self, member: SimulatedMember, block: FinalBlock, now: float) -> None:
-        """Check that a quorum of distinct validators has sealed a decided block."""
+        """Check that a decided block has its own body, and is sealed by a quorum of distinct validators."""
         if member.index in self.dishonest or block.height != member.height + 1:
             return
         if has_other_body(block.block):
@@ -141,8 +141,8 @@ class Checker:
             )
 
     def _check_single_vote(self, member: SimulatedMember, message: BftMessage, now: float) -> None:
-        """Check that a node votes once per round, even across restarts. A node with a lost disk is exempt at its first
-        heights.
+        """Check that a node votes once per round, even across restarts. A node with a lost disk is exempt at the first
+        two heights.
         """
         if isinstance(message, RoundChange) or (message.height <= 2 and member.index in self.forgetful):
             return
