@@ -67,7 +67,8 @@ impl Listing<'_> {
         };
         if let Some(Precompiled { price, result, .. }) = &self.events.root_precompiled {
             outcome.gas_used = *price as i64;
-            // a precompiled contract that ran out of gas was not charged its price, so add the price to the gas again
+            // the EVM has not charged the price of a precompiled contract that ran out of gas, so add the price to
+            // `gas`
             if *result == InstructionResult::PrecompileOOG {
                 gas += price;
             }

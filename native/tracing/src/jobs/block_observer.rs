@@ -70,11 +70,11 @@ pub struct Visited {
     db: ExecDb,
     /// Accounts that the block changes after its transactions; None if this list may be incomplete.
     changed_at_end: Option<Vec<Address>>,
-    /// Number of accounts and slots that the database keeps, at most.
+    /// Upper bound of the number of accounts and slots in `db`.
     kept: usize,
 }
 
-/// Maximum number of accounts and slots to keep for the next block, of at most 400 bytes each.
+/// Maximum number of accounts and slots to keep for the next block. Each takes at most 400 bytes.
 const MAX_KEPT: usize = 100_000;
 
 /// Execute a block once and pass the selected parts of each transaction to the observer. `previous` is the execution of
