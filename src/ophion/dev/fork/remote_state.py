@@ -127,7 +127,7 @@ class Fork:
         return True
 
     def load_wanted(self) -> None:
-        """Fetch the values whose keys failed reads have recorded (`NotFetched`)."""
+        """Fetch the values of the keys that failed reads (`NotFetched`) have recorded."""
         self.load(())
 
     def load(self, keys: Iterable[Key], call: dict[str, Any] | None = None) -> None:
