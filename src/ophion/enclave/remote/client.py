@@ -168,7 +168,7 @@ class RemoteEnclave:
 
     async def _opened(self, key: bytes) -> OpenedPayload | None:
         form = {"key": base64_text(key)}
-        if self.keys:  # without this key, the enclave tries all its keys
+        if self.keys:  # name the key, because otherwise the enclave tries all its keys
             form["to"] = base64_text(self.keys[0])
         async with self._reads:
             answer = await self._exchange("/receive", form, _ORION)
