@@ -145,7 +145,7 @@ class HttpEnclaveLink:
                 acks = await self._ask(PATHS[kind], sender, messages.encode_bodies(sent), messages.read_acks)
                 self._pushes.acknowledged(acks)
                 if not {ack.label for ack in acks} >= {entry.label for entry in sent}:
-                    self.lost.set()  # the connection is lost, so no more acknowledgements arrive
+                    self.lost.set()  # an acknowledgement is missing, so treat the connection as lost
 
     def _sender(self, entry: EnclaveRecord) -> bytes:
         """Return the local key with which a payload or group is sent."""

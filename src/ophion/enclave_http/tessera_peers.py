@@ -60,8 +60,8 @@ _LOOK_S: Final = 10.0
 forgets this node after a failed request.
 """
 _REFRESH_S: Final = 5.0
-"""Minimum seconds between two key requests to a URL that respond to calls from this URL. Without this limit, two Ophion
-nodes would cause each other's requests in a loop.
+"""Minimum seconds between two key requests to a URL, if calls from this URL cause the requests. Without this limit, two
+Ophion nodes would cause each other's requests in a loop.
 """
 _MAX_FAILURES: Final = 8
 """Number of failed attempts after which a URL that is not configured is dropped. A configured enclave can name the URL
