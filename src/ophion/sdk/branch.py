@@ -261,8 +261,8 @@ class Branch:
     # --- JSON-RPC -------------------------------------------------------------------------------
 
     def request(self, method: str, params: Sequence[Any]) -> Any:
-        """Answer the few methods that a branch needs. Other methods go to the chain from which the branch starts, if
-        there is one.
+        """Answer the few methods that a branch needs. A branch without blocks of its own passes other methods to the
+        chain from which it starts, if there is one.
         """
         if method == "debug_traceTransaction" and (found := self._find(params[0])) is not None:
             return self._traced(found)

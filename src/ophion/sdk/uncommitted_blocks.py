@@ -141,7 +141,7 @@ class UncommittedBlocks:
 
     def revert(self, number: int, snapshot: Snapshot) -> bool:
         """Revert to a snapshot. Returns False if the head of the snapshot is neither the committed head nor an
-        uncommitted block.
+        uncommitted block, or if the state of the committed head was edited since.
         """
         kept = 0
         if snapshot.head.hash != self._chain.head.hash:
