@@ -16,6 +16,6 @@
 Each package imports only packages below it (pyproject.toml). The transport also serves GraphQL
 and metrics, so it knows only the error format of JSON-RPC.
 
-A handler that can answer at once is a plain function; the others are coroutines. Results that the extension renders
+A handler that never waits is a plain function; all other handlers are coroutines. Results that the extension renders
 (blocks, receipts, logs) stay bytes from Rust to the socket.
 """

@@ -201,7 +201,7 @@ _TABLE: Final[tuple[tuple[type[Exception], Callable[..., RpcError]], ...]] = (
 
 
 def as_rpc_error(error: BaseException) -> RpcError | None:
-    """Return the error response for an exception; None for an unexpected exception."""
+    """Return the error response for an exception, or None for an exception that no rule maps."""
     if isinstance(error, exceptions.NativeError):
         error = exceptions.as_ophion_error(error)
     for kind, answer in _TABLE:

@@ -5,7 +5,7 @@
     permissions = ["net:*", "eth:blockNumber"]
 
 Each login reads the file again, so that users can change without a restart. Checking a password takes the same time for
-every name: an unknown name costs a hash too. So the response time does not reveal which users exist.
+every name: the node also computes a hash for an unknown name. So the response time does not reveal which users exist.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def checked_user(users: Mapping[str, User], name: str, password: str) -> User | 
 
 
 def _matches(given: bytes, hashed: bytes) -> bool | None:
-    """Return whether a password matches a hash. For a malformed hash, returns None at once."""
+    """Return whether a password matches a hash. For a malformed hash, returns None without hashing."""
     try:
         return bcrypt.checkpw(given.replace(b"\0", b"\xff"), hashed) and b"\0" not in given
     except ValueError:

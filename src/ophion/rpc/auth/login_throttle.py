@@ -1,8 +1,8 @@
 """Login throttle: delays further logins after repeated failures.
 
-It counts failed logins per pair of client address and user name. After some failures the pair must wait, and each
-further failure doubles the wait. This slows down guessing. The wait does not affect the same user at another address,
-or other users at the same address. A login counts when it starts, so that parallel attempts do not avoid the wait.
+The throttle counts login attempts per pair of client address and user name. After `FREE` attempts without a success the
+pair must wait, and each further attempt doubles the wait. The wait does not affect the same user at another address, or
+other users at the same address. A login counts when it starts, so that parallel attempts do not avoid the wait.
 
 Queued logins (login.py) are ordered: pairs that have logged in before come first, then addresses with few attempts
 under any name.

@@ -52,7 +52,9 @@ class TokenReader:
         """Callbacks that run when tokens may have been revoked."""
 
     def read(self, token: bytes, now: float) -> TokenClaims | None:
-        """Return the claims; None if the token is forged, malformed, expired, not valid yet or has no expiry."""
+        """Return the claims. Returns None if the token is forged, malformed, expired or not valid yet, or if it has no
+        expiry.
+        """
         if len(token) > MAX_TOKEN_BYTES:
             return None
         try:

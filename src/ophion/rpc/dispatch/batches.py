@@ -1,6 +1,6 @@
 """Batches: many requests in one message, run in order, in time slices.
 
-A batch starts at once. After a few milliseconds, or some answers, it waits for its next time slice (fair_scheduler).
+A small batch starts when it arrives. When its time slice is used up, the batch waits for the next one (fair_scheduler).
 The scheduler finishes started batches one after the other, oldest first. If all batches progressed at the same time,
 the node would hold the answers of all batches in memory. Answers within a batch are not streamed: each is rendered
 whole, within the memory budget.
@@ -25,7 +25,7 @@ _BATCH_TASKS: Final = 16
 other clients.
 """
 _SMALL_BATCH: Final = 16
-"""A batch of up to this size starts at once. A larger batch waits for a time slice while other batches run."""
+"""A batch of up to this size starts when it arrives. A larger batch waits for a time slice while other batches run."""
 _SLICE_S: Final = 0.002
 """Length of a time slice in seconds."""
 _SLICE_BYTES: Final = 256 * 1024
@@ -129,7 +129,7 @@ class Batch:
 
     def _too_large(self, position: int) -> bytes:
         """Return the error that replaces an answer, because the batch would exceed its size limit with this answer.
-        Empty for a notification.
+        Returns empty bytes for a notification.
         """
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""
@@ -191,7 +191,7 @@ class Batch:
         answers, self._answers = [answer for answer in self._answers if answer], []
         if self._bytes < LARGE:
             return b"[" + b",".join(answers) + b"]"
-        # return the answers as parts, because joining them would double the memory
+        # return the answers as parts, because joining the parts would double the memory
         parts: list[bytes] = []
         for number, answer in enumerate(answers):
             parts += (b"," if number else b"[", answer)

@@ -6,9 +6,9 @@
        \\-> outline (long messages) -------^                     /
         \\-> raw transaction, decoded to its bytes -------------^
 
-If the handler does not wait, `Dispatcher.handle` returns `bytes` and creates no task. It runs a coroutine eagerly up to
-its first wait; only then the coroutine becomes a task. For an unfinished request it returns a `PendingReply`, which
-calls back once (transport/replies.py).
+If the handler does not wait, `Dispatcher.handle` returns `bytes` and creates no task. The dispatcher runs a coroutine
+eagerly up to its first wait, and creates a task only if there is a wait. For an unfinished request it returns a
+`PendingReply`, which calls back once (transport/replies.py).
 
 A long message is outlined before it is parsed (native/messages.py): the outline counts its values and finds its id and
 parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed and decoded
@@ -80,7 +80,9 @@ _MAX_SHORT_BYTES: Final = 4 * 1024
 _MAX_LOOP_BYTES: Final = 64 * 1024
 """Size in bytes above which a message is outlined in a worker thread instead of on the event loop."""
 _MAX_LOOP_VALUES: Final = 2048
-"""Maximum number of values in a message that the event loop parses. Parsing this many takes about a millisecond."""
+"""Maximum number of values in a message that is parsed on the event loop. Parsing 2,048 values takes about a
+millisecond.
+"""
 _BYTES_OF_A_VALUE: Final = 72
 """Bytes of memory for a parsed empty object and its list entry."""
 _BYTES_OF_A_MEMBER: Final = 128

@@ -33,8 +33,8 @@ def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
 
 
 def written_id(text: bytes, span: tuple[int, int] | None) -> bytes | None:
-    """Return the id exactly as the client wrote it, cut from the message text. Empty without an id; None for an invalid
-    type.
+    """Return the id exactly as the client wrote it, cut from the message text. Returns empty bytes if there is no id,
+    and None for an id of an invalid type.
     """
     if span is None:
         return b""

@@ -23,5 +23,5 @@ _GROUPS: Final[Mapping[str, str]] = {"engine": _ENGINE, "goquorum": _GOQUORUM}
 
 
 def reason_declined(name: str) -> str | None:
-    """Return why Ophion lacks a method of another client; None for an unknown method name."""
+    """Return why Ophion lacks a method of another client. Returns None for an unknown method name."""
     return _NAMES.get(name) or _GROUPS.get(name.partition("_")[0])

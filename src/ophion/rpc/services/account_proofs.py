@@ -18,7 +18,7 @@ from ophion.primitives.types import EMPTY_CODE_HASH, EMPTY_TRIE_ROOT, Address, H
 from ophion.rpc.errors import RESPONSE_TOO_LARGE, STATE_UNAVAILABLE
 
 MAX_INLINE_SLOTS: Final = 16
-"""Maximum number of slots to prove on the event loop. More slots are proved in a worker thread."""
+"""Maximum number of slots to prove on the event loop. Proofs of more slots are built in a worker thread."""
 _PORTION: Final = 256
 
 NamedSlots: TypeAlias = Sequence[tuple[str, Hash32]]

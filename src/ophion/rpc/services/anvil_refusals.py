@@ -129,7 +129,7 @@ def _unknown_block(ctx: RpcContext, block: Any) -> RpcError:
 
 
 def _addresses_of(name: str) -> Callable[[Sequence[Any]], Iterator[Any]] | None:
-    """Return a function that yields the addresses in the parameters of a method, or None if it takes none."""
+    """Return a function that yields the addresses in a method's parameters; None for a method without addresses."""
     if name in CALLS:
         return _call_addresses
     if name in _FILTERS:

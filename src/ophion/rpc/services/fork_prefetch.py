@@ -21,7 +21,9 @@ _TRIAL_S: Final = 5.0
 
 
 async def prefetch(ctx: RpcContext, fork: Fork, params: Sequence[Any]) -> None:
-    """Fetch the state that a call or transaction reads. Errors are ignored here; the request itself reports them."""
+    """Fetch the state that a call or transaction reads. Errors are ignored here, because the request itself meets and
+    reports the same errors.
+    """
     requested = _call_of(params)
     if requested is None:
         return

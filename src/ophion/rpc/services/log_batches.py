@@ -1,7 +1,8 @@
 """Searches the logs of one block for many queries, in batches.
 
-A block may have tens of thousands of logs, and hundreds of subscriptions may match all of them. Together the results
-would take gigabytes. So a batch ends at a byte limit, and the next batch starts when its results have been sent.
+A block may have tens of thousands of logs, and hundreds of subscriptions may match all these logs, so that all results
+together would take gigabytes. So a batch ends at a byte limit, and the next batch starts when its results have been
+sent.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _BYTES_OF_A_QUERY: Final = 512
 _BYTES_OF_A_WORD: Final = 80
 
 Topics: TypeAlias = tuple[tuple[Hash32, ...] | None, ...]
-"""Accepted topics for each position; None accepts any topic. A log with fewer topics than positions does not match."""
+"""Accepted topics for each position; None means any topic. A log with fewer topics than positions does not match."""
 
 
 class LogQuery(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """All pooled transactions as one JSON array, streamed if the pool is large.
 
-A short list is rendered at once. A long list is rendered piece by piece in a worker thread, as fast as the client reads
-(transport/streaming.py). Between pieces only hashes are stored, so a slow reader keeps no transaction in memory.
-Transactions that have left the pool meanwhile are omitted.
+A short list is rendered on the event loop. A long list is rendered piece by piece in a worker thread, as fast as the
+client reads (transport/streaming.py). Between pieces only hashes are stored, so a slow reader keeps no transaction in
+memory. Transactions that leave the pool before they are rendered are omitted.
 """
 
 from __future__ import annotations

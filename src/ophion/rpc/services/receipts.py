@@ -18,7 +18,8 @@ NONCE_GAP_CODE: Final = 6
 
 _DEFAULT_TIMEOUT_S: Final = 2.0
 _MAX_WAIT_FRACTION: Final = 0.9
-"""Fraction of the request timeout after which waiting ends, so that the response is sent in time."""
+"""Fraction of the request timeout after which waiting ends, so that the response is sent before the request times out.
+"""
 _SHORT_BYTES: Final = 64 * 1024
 """Receipts of at most this size in the database are rendered on the event loop, in one or two milliseconds."""
 

@@ -1,9 +1,9 @@
 """Push notifications over WebSocket: `eth_subscribe` (json-rpc.md 1.10).
 
 `Subscriptions` is a service. It reads chain and pool events from bounded queues, renders each message once for all
-subscribers, and passes the bytes to the connections. It never waits for a client: a connection closes itself if its
-client is a slow reader (`Caller.notify`). If an event queue overflows, the service disconnects all subscribers.
-Otherwise subscribers would miss events without noticing.
+subscribers, and passes the bytes to the connections. The service never waits for a client: the connection of a slow
+reader closes itself (`Caller.notify`). If an event queue overflows, the service disconnects all subscribers. Otherwise
+subscribers would miss events without noticing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ reader.
 _MAX_INLINE: Final = 64
 """Maximum subscriptions that are served in one iteration of the event loop."""
 _MAX_EVENTS: Final = 64
-"""Maximum unsent events for which the newest subscription is remembered."""
+"""Maximum number of entries in `Subscriptions._last_id_at`."""
 
 
 class SubscriptionKind(Enum):
@@ -195,9 +195,11 @@ class Subscriptions:
         self._unfinished: ChainEvent | None = None
         """The last chain event while some of its notifications are unsent, else None."""
         self._heads_sent_for: ChainEvent | None = None
-        self._last_id_at = deque[tuple[ChainEvent, int]](maxlen=_MAX_EVENTS)
-        """The newest subscription at each event, because later subscriptions do not get the heads of the event."""
         """The chain event whose heads have been sent already."""
+        self._last_id_at = deque[tuple[ChainEvent, int]](maxlen=_MAX_EVENTS)
+        """For each event, the id of the newest subscription at that time. Later subscriptions do not get the heads of
+        the event.
+        """
         chain_events.listen(self._on_new_head, is_early=True)
 
     def __len__(self) -> int:
@@ -296,7 +298,7 @@ class Subscriptions:
         )
 
     def _on_new_head(self, event: ChainEvent) -> None:
-        """Send the new head at once, before the pool processes the block, if there are few subscribers.
+        """If there are few subscribers, send the new head already before the pool processes the block.
 
         If earlier notifications are still unsent, or there are many subscribers, `_on_chain_event` sends the heads in
         order.

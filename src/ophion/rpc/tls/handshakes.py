@@ -4,9 +4,9 @@ A connection takes a slot (connection_slots.py) only after its handshake. So tho
 each hold a socket and some hundred kilobytes. This module accepts plain sockets, counts them and runs the handshakes.
 Above the limit it drops the oldest handshake, since an honest client needs only milliseconds.
 
-A handshake takes a millisecond, and all pending handshakes may start at the same moment. The fair scheduler queues them
-and starts some in each iteration of the loop. If the first bytes cannot be a handshake, the connection is closed
-without calling OpenSSL.
+A handshake takes a millisecond, and all pending handshakes may start at the same moment. The fair scheduler queues the
+handshakes and starts some in each iteration of the loop. If the first bytes cannot be a handshake, the connection is
+closed without calling OpenSSL.
 """
 
 from __future__ import annotations

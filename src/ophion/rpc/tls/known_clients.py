@@ -2,11 +2,11 @@
 
 Python verifies a client certificate only against trusted certificates, and the file has only fingerprints. So this
 module reads the certificate in the client's Certificate message, before OpenSSL verifies it. A certificate that the
-file lists becomes a trusted certificate. OpenSSL then verifies it, its validity and the client's signature as usual,
-and refuses every other certificate with an alert.
+file lists becomes a trusted certificate. OpenSSL then verifies the certificate, its validity and the client's signature
+as usual. OpenSSL refuses every other certificate with an alert.
 
 A listed certificate may be able to sign other certificates; `openssl req -x509` makes such certificates. A certificate
-that is only signed by a listed certificate is not listed itself, so it is refused at the end of the handshake.
+that is not listed, but signed by a listed one, is refused at the end of the handshake.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _LENGTH_BYTES: Final = 3
 """Length of a certificate and of a list of certificates."""
 _FINGERPRINT_BYTES: Final = 32
 _MAX_VERIFIED: Final = 20 * 1024
-"""As many as OpenSSL keeps sessions."""
+"""Limit of remembered certificates: the number of sessions that OpenSSL caches."""
 _DER: Final = 2
-"""The encoding that `_ssl.Certificate.public_bytes` takes."""
+"""Value of the encoding argument of `_ssl.Certificate.public_bytes` that selects DER."""
 
 Fingerprints = Mapping[bytes, frozenset[str]]
 """Common names by SHA-256 fingerprint."""
@@ -91,12 +91,16 @@ class _KnownClients:
         self._trusted_before = {_fingerprint(one) for one in context.get_ca_certs(binary_form=True)}
         self._added: set[bytes] = set()
         self._verified: dict[bytes, None] = {}
-        """Fingerprints of accepted certificates that are not listed, oldest first. Only they may resume a session."""
+        """Fingerprints of accepted certificates that are not listed, oldest first. A client with any other unlisted
+        certificate may not resume a session.
+        """
 
     def message(
         self, connection: ssl.SSLObject, direction: str, version: int, content: int, kind: int, message: bytes
     ) -> None:
-        """Trust the certificate of a Certificate message if it is listed; called by OpenSSL for each TLS message."""
+        """If the message is a Certificate message with a listed certificate, trust this certificate. OpenSSL calls this
+        method for each TLS message.
+        """
         if content != _HANDSHAKE or kind != _CERTIFICATE or direction != "read":
             return
         certificate = first_certificate(message, version == ssl.TLSVersion.TLSv1_3)

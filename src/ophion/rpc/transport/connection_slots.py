@@ -63,7 +63,7 @@ class ConnectionSlots(Generic[HolderT]):
         return holder in self._holders
 
     def __iter__(self) -> Iterator[HolderT]:
-        """Iterate over a copy, because connections may close meanwhile."""
+        """Iterate over a copy, because connections may close during the iteration."""
         return iter(tuple(self._holders))
 
     def admit(self, holder: HolderT) -> bool:

@@ -1,8 +1,8 @@
 """Graceful close: discards input that arrives after the last answer.
 
 Closing a socket with unread input resets the connection, and the client may lose the last answer. So the node closes
-only its sending side and discards further input, up to a limit and for some seconds. These reads have the lowest
-priority, and few run in each time slice, since thousands of clients may go on sending.
+only its sending side and discards further input, up to a limit and for some seconds. Such reads have the lowest
+priority, and few run in each time slice, because thousands of clients may continue to send.
 """
 
 from __future__ import annotations

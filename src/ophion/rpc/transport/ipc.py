@@ -1,7 +1,8 @@
 """JSON-RPC on a Unix socket, which only the user of the node can open.
 
 A message is one JSON value; nothing separates two messages. Answers and notifications are JSON values as well, each
-followed by a line feed. A connection has at most `_MAX_OPEN_REQUESTS` open requests, and reads no more meanwhile.
+followed by a line feed. A connection has at most `_MAX_OPEN_REQUESTS` open requests, and reads no more until one of
+them is answered.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class JsonSplitter:
         self._is_text = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the messages that `data` completes. Bytes outside of objects and arrays end up in a message, which
-        cannot be parsed. Raises `MessageTooLong`.
+        """Return the messages that `data` completes. Bytes outside of objects and arrays become part of a message,
+        whose parsing then fails. Raises `MessageTooLong`.
         """
         self._held += data
         found, start = [], 0
@@ -141,7 +142,7 @@ class IpcConnection(asyncio.Protocol):
             self._write(message)
 
     def close(self) -> None:
-        """Close the connection after what has been written."""
+        """Close the connection after the written bytes are sent."""
         if not self._transport.is_closing():
             self._transport.close()
 
@@ -150,7 +151,7 @@ class IpcConnection(asyncio.Protocol):
         return not self._is_paused and len(self._requests) < _MAX_OPEN_REQUESTS and not self._transport.is_closing()
 
     def _settle(self) -> None:
-        """Answer waiting messages, as far as the limits allow, and read more only when none is waiting."""
+        """Answer waiting messages, as far as the limits allow. Read more only when no message is waiting."""
         for _ in range(_MESSAGES_PER_TURN):
             if not self._waiting or not self._may_ask:
                 break
@@ -203,7 +204,9 @@ class IpcService:
         max_message_bytes: int,
         max_unread_bytes: int,
     ) -> None:
-        """Create the service. `handler` returns what answers the messages; it is called when the service starts."""
+        """Create the service. `handler` is called when the service starts, and returns the function that answers
+        messages.
+        """
         self.path = path
         self.connections: set[IpcConnection] = set()
         self.closed = closed

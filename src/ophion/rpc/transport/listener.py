@@ -94,7 +94,7 @@ class Listener(ABC, Generic[ConnectionT]):
         """The configured port; after the service is ready, the actual port."""
         self.places: ConnectionSlots[ConnectionT] = ConnectionSlots(name, max_connections)
         self.offer: Callable[[socket.socket], bool] | None = None
-        """Offers each new connection to other processes. Returns whether one of them has taken it."""
+        """Offers each new connection to other processes. Returns whether another process has taken the connection."""
         self.is_fed = False
         """Whether connections come from another process (`adopt`), so that this service does not listen."""
         self.on_open: Callable[[], None] | None = None
@@ -209,7 +209,7 @@ class Listener(ABC, Generic[ConnectionT]):
                     connection, _ = listening.accept()
                 except (BlockingIOError, ConnectionError):
                     return
-                except OSError:  # no free descriptor: connections wait in the kernel meanwhile
+                except OSError:  # no free descriptor: connections wait in the kernel
                     loop.remove_reader(listening)
                     loop.call_later(_ACCEPT_PAUSE_S, resume, listening)
                     return

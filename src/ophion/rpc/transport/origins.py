@@ -16,7 +16,7 @@ from ophion.rpc.transport.host_allowlist import ANY, NONE
 class OriginList:
     """Web pages that may call this service: origins as browsers write them, `scheme://host:port`.
 
-    `*` means any page. Within an entry a `*` stands for one part: `http://localhost:*` for any port or none,
+    `*` means any page. Within an entry a `*` matches one part: `http://localhost:*` for any port or none,
     `https://*.example.org` for any subdomain, `chrome-extension://*` for any extension.
     """
 
@@ -28,7 +28,7 @@ class OriginList:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
-        """The compiled pattern of all entries with a `*`; None without such entries."""
+        """The compiled pattern of all entries with a `*`; None if there are no such entries."""
         return re.compile("|".join(map(_pattern, self._open))) if self._open else None
 
     def allows(self, origin: bytes, host: bytes | None = None) -> bool:

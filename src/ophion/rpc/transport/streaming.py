@@ -136,7 +136,9 @@ class AnswerPieces(Protocol):
     """A sequence of answer pieces, of which the first is ready."""
 
     first: bytes
-    """The first piece. Its reader may replace it by an empty one, so that it is not held until the end."""
+    """The first piece. The reader may replace the piece by empty bytes, to free its memory before the end of the
+    stream.
+    """
 
     @property
     def weight(self) -> int:
@@ -180,7 +182,7 @@ class StreamedAnswer(Struct, frozen=True):
 
 
 class BareAnswer(Struct, frozen=True):
-    """An answer of pieces only, without JSON-RPC envelope around them."""
+    """An answer in pieces, without a JSON-RPC envelope."""
 
     body: AnswerPieces
     head: bytes = b""
@@ -311,8 +313,8 @@ class AnswerWriter:
     def abandon(self) -> None:
         """Stop producing the answer, because the client has disconnected."""
         self._answer.body.close()
-        # drop the reference to the task, because a cancelled task keeps its frames: with the reference they would be a
-        # cycle, and stay in memory until the garbage collector runs
+        # A cancelled task keeps its frames, which refer to this object. Drop the reference to the task; otherwise both
+        # form a cycle, which only the garbage collector frees.
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -325,12 +327,12 @@ class AnswerWriter:
             body.first = b""
             while piece is not None:
                 self._transport.writelines(self._frame(piece, False))
-                piece = None  # the transport holds what is not sent yet
+                piece = None  # release the piece: the transport holds the unsent bytes
                 await self._is_writable.wait()
                 piece = await body.next()
             self._transport.writelines(self._frame(answer.tail, True))
         except (OphionError, NativeError) as error:
-            # log a transient error only at debug level, because it can hit many streams at once
+            # log a transient error only at debug level, because the same error can end many streams
             level = logging.DEBUG if getattr(error, "transient", False) else logging.WARNING
             logger.log(level, "streamed answer aborted error=%s", error)
             self._transport.abort()

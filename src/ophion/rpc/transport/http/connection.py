@@ -4,7 +4,8 @@
           -> fair scheduler -> RequestReader -------^                                    all other requests
 
 Input is parsed in pieces, for one time slice in each iteration of the event loop. Remaining input waits for the next
-slice, and until then the connection reads no more. It also stops reading while the client does not read its answers.
+slice, and until then the connection reads no more. The connection also stops reading while the client does not read its
+answers.
 """
 
 from __future__ import annotations
@@ -391,7 +392,7 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._flush()
             if begun and type(reply) is Response:
-                # the response was computed at once: charge the client for its time, because it can take long
+                # the response was computed in this call: charge the client for the computing time, which can be long
                 self.scheduler.end(begun, self._share)
 
     def _answer_known(self, data: bytes, position: int) -> int:

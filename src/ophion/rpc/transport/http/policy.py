@@ -74,7 +74,7 @@ class Session(Protocol):
 
     @property
     def client(self) -> str | None:
-        """Return the name of the user; None if unknown."""
+        """Return the name of the user; None if the name is unknown."""
 
 
 class OpenSession:

@@ -27,7 +27,7 @@ _LISTS: Final = frozenset((b"accept-encoding", b"connection", b"if-none-match", 
 """Headers that are split at commas."""
 _MAX_LIST_BYTES: Final = 4 * 1024
 _MAX_HEADERS: Final = 256
-"""Maximum number of headers, so that their memory is a small multiple of their bytes."""
+"""Maximum number of headers, because each header object takes more memory than a short header line."""
 _MAX_LENGTH_DIGITS: Final = 18
 _MAX_UNAUTHENTICATED_BYTES: Final = 64 * 1024
 """Maximum body size without a valid token: enough for a login, or to find the id of a refused request."""
@@ -50,7 +50,7 @@ class ReaderConnection(Protocol):
         """Handle a complete HTTP request."""
 
     def on_expectation(self) -> None:
-        """Send `100 Continue`, for which the client waits before it sends the body."""
+        """Send `100 Continue`. The client waits for this response before it sends the body."""
 
     def on_upgrade(self, rest: bytes) -> bool:
         """Switch to another protocol that starts with `rest`. Returns False if that protocol is not supported."""

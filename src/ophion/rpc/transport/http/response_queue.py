@@ -70,7 +70,7 @@ class _Slot(Struct, eq=False):
         return size + sum(map(len, self.parts or ())) + (0 if self.kept is None else self.kept.weight)
 
     def fill(self, result: Complete | Response, lane: Lane) -> None:
-        """Build the bytes of the answer; the worker thread of `lane` compresses them if needed."""
+        """Build the bytes of the answer; if needed, a worker thread of `lane` compresses the bytes."""
         if type(result) is Response:
             response = result
         elif type(result) is bytes:

@@ -2,9 +2,9 @@
 
     socket -> Handshake -> FairScheduler -> FrameReader -> MessageHandler -> text frames, in completion order
 
-A connection is the `Caller` of its requests; subscriptions send through its `notify`. It parses frames for one time
-slice in each iteration of the loop. Remaining input waits for the next slice, and until then the connection reads no
-more. Under load, a long message also waits for a time slice before each read.
+A connection is the `Caller` of its requests; subscriptions send through its `notify`. A connection parses frames for
+one time slice in each iteration of the loop. Remaining input waits for the next slice, and until then the connection
+reads no more. Under load, a long message also waits for a time slice before each read.
 
 Two rules protect the node from slow readers. While the send buffer is full, the node reads no more requests of the
 client. When the unread notifications exceed a limit, the node closes the connection.

@@ -1,6 +1,6 @@
 """The opening handshake of a WebSocket client (RFC 6455, 4): an HTTP request head and its answer.
 
-A web page may open a WebSocket to any server without a preflight, but the browser sends the `Origin` of the page. This
+A web page may open a WebSocket to any server without a preflight, but the browser sends the `Origin` of the page. The
 origin must be allowed, as for HTTP. Programs that are not browsers send no origin.
 """
 

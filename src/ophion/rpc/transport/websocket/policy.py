@@ -99,7 +99,7 @@ class WebSocketPolicy(Struct, frozen=True):
     """Checks tokens; None if no token is required."""
     shared: SharedResources = field(default_factory=SharedResources)
     behind: set[Any] = field(default_factory=set)
-    """Clients with a full send buffer. They share the limit on unread bytes."""
+    """Clients with a full send buffer, which share the limit on unread bytes."""
 
     def unread_capacity(self) -> int:
         """Return the maximum unread bytes of one client."""

@@ -43,7 +43,7 @@ class WebSocketService(Listener["WebSocketConnection"]):
         self._closed = closed
 
     def handler(self) -> Callable[..., Reply]:
-        """Return what answers the messages of this service, for another transport with the same methods."""
+        """Return the function that answers messages, for another transport with the same methods."""
         self.prepare()
         assert self._begun is not None, "prepare begins the service"
         return cast(GuardedMessageHandler, self._begun[0]).handle
