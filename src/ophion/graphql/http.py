@@ -106,7 +106,7 @@ class GraphqlApplication:
         return Response(405, headers=b"Allow: GET, POST, OPTIONS\r\n")
 
     def _call(self, body: bytes, _connection: object) -> Result:
-        """Respond to a JSON request with a known HTTP head and without a token. This is the fast path of `respond`."""
+        """Fast path of `respond`: respond to a JSON request with a known HTTP head and without a token."""
         return self.respond(Request(b"POST", self.call_path, b"", _CALL_HEADERS, body))
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Memory limit for long GraphQL responses.
 
-While a response is being built, it counts with the maximum size. A finished response counts with its own size until the
-client has received it and the last reference is gone. Requests above the limit wait in order of arrival, so that later
-requests of a client cannot block its first request.
+A response that is being built counts as a response of maximum size. A finished response counts with its actual size
+until the client has received it and the last reference is gone. Requests above the limit wait in order of arrival, so
+that later requests of a client cannot block its first request.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ class GraphqlSettings(Struct, frozen=True):
     http: HttpLimits = field(default_factory=HttpLimits)
     """Limits of connections. The maximum body size comes from `GraphqlLimits`."""
     auth: AuthSetup | None = None
-    """Authentication of JSON-RPC, if it is on. GraphQL requires the same tokens, so that clients cannot bypass them."""
+    """Authentication of JSON-RPC, if it is on. GraphQL requires the same tokens, so that clients cannot bypass the
+    authentication of JSON-RPC.
+    """
     tls: ssl.SSLContext | None = None
     shared: SharedResources = field(default_factory=SharedResources)
 
