@@ -20,7 +20,7 @@ from ophion.rpc.transport.http.reader import RequestReader
 
 
 class GatewayConnection(asyncio.Protocol):
-    """Passes received bytes to the fast path first, and to `HttpConnection` if the fast path refuses them."""
+    """Passes received bytes to the fast path first. If the fast path refuses the bytes, `HttpConnection` gets them."""
 
     max_open = 8
     """Maximum number of open requests per client. Each request occupies a connection to the node."""

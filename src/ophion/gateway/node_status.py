@@ -43,7 +43,7 @@ class NodeStatus:
         self._last_at = 0.0
 
     def now(self) -> Response | PendingReply[Response]:
-        """Return `nodes.json`. The response comes at once if the last result is recent."""
+        """Return `nodes.json`: the last result if it is recent, otherwise a reply that is resolved after the checks."""
         if self._last is not None and self._loop.time() < self._last_at + _FRESH_S:
             return self._last
         pending: PendingReply[Response] = PendingReply(lambda: self._waiting.discard(pending))
@@ -66,8 +66,7 @@ class NodeStatus:
                 self._open_checks[name] = reply
                 reply.deliver = partial(self._answered, name)
             else:
-                # the check was answered at once, which means that the node is online, possibly with a full request
-                # queue
+                # `ask` has returned a response without waiting, because its queue is full, so the node counts as online
                 self._is_up[name] = service is not None
         if not self._open_checks:
             self._timer.cancel()
@@ -80,7 +79,7 @@ class NodeStatus:
             self._publish()
 
     def _publish(self) -> None:
-        """Answer all waiting requests. This happens when all nodes have answered or the timeout has expired."""
+        """Answer all waiting requests, after all nodes have answered or the timeout has expired."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

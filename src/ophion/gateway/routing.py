@@ -62,7 +62,7 @@ class ForwardingConnection(Protocol):
 class RouteTarget:
     """Forwards requests with the same service, path and headers (ophion.rpc.transport.http.policy.Session).
 
-    If a connection repeats a request head, parsing is skipped: head and body are forwarded at once.
+    If a connection repeats a request head, head and body are forwarded without parsing.
     """
 
     __slots__ = ("_head", "heads", "upstream")

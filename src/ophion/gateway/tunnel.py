@@ -243,7 +243,7 @@ class Tunnel(asyncio.Protocol):
         self.end()
 
     def report_memory(self) -> None:
-        """Report the number of held bytes. This is called while an end does not read or waits for a time slice."""
+        """Report the number of held bytes. Called while an end does not read or waits for a time slice."""
         size = len(self._early) + len(self._hello) + self._direction.held_bytes
         if not self._is_over:
             size += self._transport.get_write_buffer_size() + (0 if self._far is None else self._far.held_bytes)

@@ -1,7 +1,7 @@
 """One direction of a tunnel: bytes that arrive at one end are written to the other, in time slices.
 
 Copying is cheap, but thousands of tunnels that copy at the same moment would block the event loop for a second. So
-bytes that arrive after the end of a time slice wait for the next slice. The source is not read during this wait. The
+bytes that arrive after the end of a time slice wait for the next slice. While bytes wait, their source is not read. The
 direction that has waited longest copies first.
 """
 
@@ -77,7 +77,7 @@ class TunnelDirection:
         self._report_memory()
 
     def flush(self) -> None:
-        """Copy held bytes at once, even outside a time slice, because the source has ended."""
+        """Copy all held bytes outside of a time slice, because the source has ended."""
         data, self._held = self._held, b""
         if data and not self._is_over:
             self._pass_on(data)

@@ -5,8 +5,8 @@ carries one request at a time, so no request waits behind a slow one. The gatewa
 only the client knows whether that is safe.
 
 Fast path: a plain response goes directly to the waiting client (`WaitingClient`). All other responses take the slow
-path through `PendingReply`. If the client has sent more bytes or disconnected, its response takes the slow path too.
-tests/unit/gateway/test_fast_path.py compares both.
+path through `PendingReply`. If the client has sent more bytes or disconnected in the meantime, its response takes the
+slow path too. tests/unit/gateway/test_fast_path.py compares both.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MAX_WAITING: Final = 4096
 CONNECT_S: Final = 5.0
 _RECEIVED_BYTES: Final = 64 * 1024
 _MAX_IDLE_S: Final = 60.0
-"""Seconds after which the gateway closes idle connections. The node closes them only after ten minutes."""
+"""Seconds after which the gateway closes idle connections. The node would close them after ten minutes."""
 _KEPT_IDLE: Final = 64
-"""Number of idle connections that may stay open that long."""
+"""Number of idle connections that may stay open for `_MAX_IDLE_S` seconds."""
 _SPARE_S: Final = 2.0
 """Seconds after which the gateway closes idle connections above `_KEPT_IDLE`. After a burst of requests, thousands of
-them would keep the memory of the gateway and of the node.
+idle connections would use memory of the gateway and of the node.
 """
 ANSWER_S: Final = 120.0
 """Seconds without a response after which a request to a node times out. The node's own timeouts are far shorter."""
@@ -46,7 +46,7 @@ _PLAIN_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nCont
 
 
 def limit_read_size(transport: asyncio.BaseTransport) -> None:
-    """Limit the number of bytes read at once. Further bytes wait in the kernel's socket buffer."""
+    """Limit the number of bytes per read. Further bytes wait in the kernel's socket buffer."""
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED_BYTES)
 
 
@@ -202,7 +202,7 @@ class _Waiting:
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """One connection to a service. It carries one request at a time."""
+    """One connection to a service, which carries one request at a time."""
 
     __slots__ = (
         "_last_head",

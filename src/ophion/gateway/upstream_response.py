@@ -91,7 +91,7 @@ class StreamedBody:
         return piece
 
     def close(self) -> None:
-        """Drop the remaining bytes, because the client no longer needs them."""
+        """Drop the rest of the response. If the response is incomplete, its connection is closed."""
         if not self._has_ended:
             self._has_ended = True
             self._abandon()
