@@ -1,4 +1,4 @@
-"""Pushes metrics to a Prometheus push gateway at intervals and deletes them when the node stops.
+"""Pushes metrics to a Prometheus push gateway at intervals, and deletes the pushed metrics when the node stops.
 
 Errors are logged, and the push is retried at the next interval. The node runs without the gateway too.
 """

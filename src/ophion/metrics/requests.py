@@ -1,8 +1,9 @@
 """Method tables that count and time requests.
 
 A service chooses its table at start: without metrics it uses the plain table at no cost. The duration of a call ends
-with its reply; for a streamed reply, it ends with the first piece. Calls that finish at once are all counted, but only
-one in sixteen is timed (`DurationHistogram.sample`), because reading the clock would cost more than counting.
+with its reply; for a streamed reply, it ends with the first piece. Every call is counted. Of the calls that finish
+without waiting, only one in sixteen is timed (`DurationHistogram.sample`), because reading the clock costs more than
+counting.
 """
 
 from __future__ import annotations
