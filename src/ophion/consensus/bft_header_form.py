@@ -99,7 +99,7 @@ def in_form(header: Header, form: HeaderForm) -> Header:
 
 
 def chosen_form(choice: HeaderFormChoice, network: HeaderForm | None, clients: Iterable[str]) -> HeaderForm | None:
-    """Return the form to write if the chain does not show a form yet. None stands for the full form.
+    """Return the form to write if the chain does not show a form yet. None means the full form.
 
     `network` is the genesis file's form, `clients` are the client names of connected validators.
     """

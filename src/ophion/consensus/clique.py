@@ -168,8 +168,8 @@ class CliqueEngine:
         return []
 
     def prefers(self, tip: Tip, head: Tip, chain: HeaderReader) -> bool:
-        """Prefer the higher total difficulty, then the shorter branch, then the latest in-turn signer, then the lower
-        hash.
+        """Prefer the higher total difficulty, then the shorter branch, then the block whose signer was in turn most
+        recently, then the lower hash.
         """
         if tip.total_difficulty != head.total_difficulty:
             return tip.total_difficulty > head.total_difficulty

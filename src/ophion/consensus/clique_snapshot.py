@@ -56,8 +56,8 @@ class Snapshot(Struct, frozen=True):
         return any(author == signer and seen > number - self.limit for seen, author in self.recents)
 
     def tally(self, target: Address) -> int:
-        """Count the stored votes on a target. All of them have the same direction, because only votes with an effect
-        are stored.
+        """Count the stored votes on a target. All stored votes on a target have the same direction, because only votes
+        with an effect are stored.
         """
         return sum(vote.target == target for vote in self.votes)
 

@@ -44,8 +44,8 @@ class BlockPreferences(Struct, frozen=True):
     """Vanity data, which engines extend with their own data."""
     vote: Vote | None = None
     target_gas_limit: int | None = None
-    """Target of the gas limit. Each block moves the limit towards the target as far as the rules allow. None keeps the
-    limit.
+    """Target of the gas limit. Each block moves the limit towards the target as far as the rules allow. If None, the
+    limit stays the same.
     """
     fixed_base_fee: int = 0
     """The node's minimum gas price. Networks with a fixed base fee use it as the base fee."""
@@ -122,8 +122,8 @@ class Engine(Protocol):
     def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
         """Return the headers whose seals are wrong although their hashes are right.
 
-        The hash of an IBFT 2.0 or QBFT header does not cover its seals. So a peer can send other seals with a header
-        whose hash a later header proves.
+        The hash of an IBFT 2.0 or QBFT header does not cover its seals. So a peer can send a header with wrong seals,
+        although a later header proves its hash.
         """
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
@@ -145,8 +145,8 @@ class Engine(Protocol):
         """Return the header with these seals, which are signatures of its signing hash."""
 
     def members(self, after: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the addresses that may produce the next block, in ascending order. Empty if every node may produce the
-        block.
+        """Return the addresses that may produce the next block, in ascending order. The tuple is empty if every node
+        may produce the block.
         """
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:

@@ -84,8 +84,8 @@ def check_gas_used(header: Header) -> None:
 
 
 def check_gas_limit(header: Header, parent: Header, spec: ChainSpec) -> None:
-    """Check that the gas limit differs from the parent's limit by less than 1/1024, except on a network of GoQuorum. At
-    the first London block, the parent's limit counts double.
+    """Check that the gas limit is in the absolute range and, except on a network of GoQuorum, differs from the parent's
+    limit by less than 1/1024. For the first London block, the parent's limit is doubled first.
     """
     limit = header.gas_limit
     if not MIN_GAS_LIMIT <= limit <= MAX_GAS_LIMIT:

@@ -1,7 +1,8 @@
 """Detects that the network has moved to QBFT, but this node's genesis file has no such migration.
 
 A node with the old genesis file refuses the first QBFT block as malformed. If a quorum of the validators that the node
-knows has sealed this block under QBFT, the network has migrated. The node must then stop, and not wait or seal alone.
+knows has sealed this block under QBFT, the network has migrated. The node must stop: it must neither wait nor seal
+alone.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class PowEngine:
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
         """Return the last seven ancestors by hash, and the hashes that no ommer may have.
 
-        These hashes are those of the ancestors' ommers and of the block itself.
+        No ommer may be an ommer of these ancestors or the block itself.
         """
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}

@@ -148,7 +148,7 @@ def _votes(item: rlp.Item) -> dict[Address, frozenset[Address]]:
 def _with_voter(
     votes: Mapping[Address, frozenset[Address]], target: Address, voter: Address, is_in: bool
 ) -> dict[Address, frozenset[Address]]:
-    """Return the votes with `voter` added to the voters on `target`, or removed from them."""
+    """Return the votes by target, with `voter` added to the voters on `target` or removed."""
     changed = dict(votes)
     before = changed.pop(target, frozenset())
     voters = before | {voter} if is_in else before - {voter}

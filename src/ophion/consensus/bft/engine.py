@@ -46,9 +46,7 @@ _MAX_CACHED_SEALERS: Final = 4096
 import.
 """
 _MAX_SEALS_AHEAD: Final = 20_000
-"""Maximum number of seals recovered per batch of headers. Suffices for a hundred validators; takes some tenths of a
-second.
-"""
+"""Maximum number of seals recovered per batch of headers. Recovering this many takes some tenths of a second."""
 
 SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 
@@ -63,7 +61,8 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # cache verified headers, because a gossiped header is verified twice. The key is the hash and the extra data.
+        # cache verified headers, because a gossiped header is verified twice. The key includes the extra data, because
+        # the hash does not cover the seals.
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
     @property
@@ -82,8 +81,8 @@ class BftEngine:
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
         if encoded is not None:
-            # `bft_block_hash` is the fast path of `_digest`; `verify` reports malformed seals, which the hash does not
-            # cover
+            # `bft_block_hash` is the fast path of `_digest`. The function ignores malformed seals, because the hash
+            # does not cover the seals; `verify` reports malformed seals
             found = bft_block_hash(encoded, isinstance(self.protocol(header.number), Qbft))
             if found is not None:
                 self.validators.note_without_vote(found)
@@ -251,8 +250,8 @@ class BftEngine:
             self._keep_sealers(header, tuple(islice(found, count)))
 
     def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
-        """Return the headers that no quorum of the validators in their extra data has sealed. In contract mode a header
-        lists no validators, and its seals are not checked.
+        """Return the headers that lack valid seals of a quorum of the validators in their extra data. In contract mode
+        a header lists no validators, so the seals are not checked.
         """
         self.look_ahead(headers)
         return [header for header in headers if not self._has_listed_seals(header)]

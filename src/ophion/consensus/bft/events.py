@@ -1,9 +1,9 @@
 """Events and effects of the BFT state machine.
 
 Events report facts or expired timers. Effects are commands for the driver, which runs the effects of one `handle` call
-in order. A `StoreVotes` is therefore on disk before the next `Multicast` is sent, and a validator killed in between has
-sent no vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish with an event.
-The state machine handles messages until this event arrives.
+in order. So votes are on disk before the message with the vote is sent: a validator killed between `StoreVotes` and
+`Multicast` has sent no vote (consensus.md 2.10). Slow effects (`BuildProposal`, `CheckProposal`, `ImportBlock`) finish
+with an event. The state machine handles messages until this event arrives.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ class VoteRefused(Struct, frozen=True):
     order: CastVote
     stored: VoteRecord
     proof: PreparedRound | None = None
-    """The latest proof of preparation in the shared vote store, if this node lacks the proof that `stored` names."""
+    """The latest proof of preparation in the shared vote store, if this node lacks the proof that the record `stored`
+    names.
+    """
 
 
 class Connected(Struct, frozen=True):
@@ -153,7 +155,7 @@ class TimerKind(Enum):
 
 
 class SetTimer(Struct, frozen=True):
-    """Return `event` to the state machine at wall time `at`, or at once if `at` is in the past."""
+    """Return `event` to the state machine at wall time `at`, or immediately if `at` is in the past."""
 
     kind: TimerKind
     at: float
@@ -173,8 +175,8 @@ class StoreVotes(Struct, frozen=True):
 class CastVote(Struct, frozen=True, eq=False):
     """Sign a message and store its votes. Finishes with `VoteStored` or `VoteRefused`.
 
-    Replaces `StoreVotes` and `Multicast` if signing takes long or if several nodes share the vote store. The driver may
-    drop a command whose round has ended; no event follows then.
+    This effect replaces `StoreVotes` and `Multicast` if signing takes long or if several nodes share the vote store. If
+    the round has ended, the driver may drop the effect without an event.
     """
 
     height: int

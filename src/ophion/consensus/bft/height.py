@@ -77,8 +77,8 @@ class Height:
     ) -> None:
         """Create a height. `parent_proposed_at` is the time at which this validator received the proposal of the head.
 
-        With `defers_votes`, own messages count only after `VoteStored`, because the driver signs or stores them
-        asynchronously.
+        With `defers_votes`, own messages count only after `VoteStored`, because the driver signs messages or stores
+        votes asynchronously.
         """
         self.validator_set = validator_set
         self.head = head
@@ -256,7 +256,9 @@ class Height:
             self._ask_for_round(now)
 
     def _keep_proof(self, message: RoundChange, now: float) -> None:
-        """Keep the proof of a checked round change, because another node of this key may have used it in a commit."""
+        """Keep the proof of a checked round change, because another node with this key may have used the proof in a
+        commit.
+        """
         if self._own.defers_votes:
             self._missing_proof.add(proof_of(message))
             self._adopt_proof(now)
@@ -266,9 +268,9 @@ class Height:
     def on_message(self, message: BftMessage, peer: Address | None, now: float) -> bool:
         """Handle a message of this height, signed by one of its validators and sent by `peer`.
 
-        Votes are relayed at once. Proposals and round changes have unsigned parts, so they are relayed after a check.
-        Returns False if the message was dropped because of its sender; a copy from another peer then does not count as
-        a duplicate.
+        Votes are relayed without a check. Proposals and round changes have unsigned parts, so the node checks these
+        messages before it relays them. Returns False if the message was dropped because of its sender; a copy from
+        another peer then does not count as a duplicate.
         """
         author, round_number = message.author, message.round
         if author != self._me and self.gathering.record_round(author, round_number, self.current):
@@ -394,7 +396,7 @@ class Height:
         return self._liveness.awaited_round(number, self.validator_set, self._me)
 
     def _pass_over(self, now: float) -> None:
-        """Leave the current round at once if its proposer is absent and has not proposed."""
+        """Leave the current round before its timeout if its proposer is absent and has not proposed."""
         if self.round.proposal is None and not self._offers.is_pinned(self.current):
             target = self._awaited(self.current)
             if target > self.current:
@@ -420,7 +422,7 @@ class Height:
         self._emit(BuildProposal(self.head.hash, self.validator_set.height, self.current, timestamp))
 
     def _propose_again(self, certificate: Certificate, now: float) -> None:
-        """Propose a block in a later round at once: the prepared block of the certificate, or else a new block."""
+        """Propose a block at the start of a later round: the prepared block of the certificate, or else a new block."""
         if certificate.block is None:
             self._build(certificate, int(now), now)
         else:

@@ -2,14 +2,15 @@
 
 The validator does not know its earlier votes. A vote at a height needs the parent block, so the validator cannot have
 voted at a height whose parent was produced after the restart. Until such a parent arrives, the validator only follows.
-A parent that was only decided after the restart is not enough, because the validator may have had this block before. At
-genesis the validator votes at once, because new networks begin there. With the first vote, durable votes exist again.
+If the parent was proposed before the restart and decided after it, the validator may have had the block before the
+restart, so the validator skips this height too. At genesis the validator may vote, because new networks begin there.
+The first vote is stored and ends this state.
 
-Without this validator, the others may lack a quorum, for example after the network has added a validator. If only this
-vote is missing, the validator joins after a while, in a round that no other validator has reached. A vote in a round
-needs round changes of a quorum. That quorum has at least one validator in common with the validators whose messages
-have arrived, so no lost vote can be in the joined round or a later round. The round changes of these validators carry
-the proof of the committed block.
+Without this validator, the other validators may lack a quorum, for example after the network has added a validator. If
+only this vote is missing, the validator joins after a while, in a round that no other validator has reached. A lost
+vote in that round or a later round would have required round changes of a quorum. Every quorum includes a validator
+whose messages have arrived, and none of these validators has reached that round, so no such vote exists. If a block was
+committed, round changes of these validators carry its proof.
 
 If a whole network has lost its disks, no validator sends anything and no vote can be contradicted. After a few maximum
 timeouts the validator joins the connected validators.
@@ -30,8 +31,8 @@ _CLOCKS_APART_S: Final = 2.0
 _WAIT_TIMEOUTS: Final = 2.0
 """Time to wait if only the vote of this validator is missing for a quorum, as a multiple of the timeout of round 0."""
 _WAIT_TIMEOUTS_WITH_QUORUM: Final = 4.0
-"""Time to wait if the other validators form a quorum, as a multiple of the round timeout. They may still make no
-progress, because some of them may be dishonest.
+"""Time to wait if the other validators form a quorum, as a multiple of the timeout of the latest round. A quorum may
+make no progress, because some of its validators may be dishonest.
 """
 _LAST_RESORT: Final = 5.0
 """Time to wait if too few validators send messages, as a multiple of the maximum round timeout."""
@@ -42,11 +43,11 @@ _ROUNDS_APART: Final = 4
 
 
 class LostStateRecovery:
-    """State of a validator that has no stored votes. This state lasts until the validator may vote."""
+    """State of a validator that has no stored votes, until the validator may vote."""
 
     def __init__(self, came_back_at: float | None = None) -> None:
-        """Create the state. `came_back_at` is the wall time at which this node started; None uses the time of the first
-        `enter`.
+        """Create the state. `came_back_at` is the wall time at which this node started. If None, the time of the first
+        `enter` counts.
         """
         self._came_back_at = came_back_at
         self._entered_at = 0.0

@@ -128,7 +128,7 @@ class _AuthorMessages:
 
 
 class FutureMessages:
-    """Stores messages of later heights until their height begins."""
+    """Messages of later heights, stored until their height begins."""
 
     __slots__ = ("_arrivals", "_authors", "_limit", "_max_bytes", "_max_distance")
 
@@ -142,8 +142,8 @@ class FutureMessages:
     def add(self, received: MessageReceived, current_height: int, validator: Address | None = None) -> bool:
         """Store a message of a later height. Returns whether the message was stored.
 
-        `validator` is the author, or None if the author is not a validator. When a limit is exceeded, the author with
-        the most messages loses some of them. So a flood drops only messages of its own author. All authors that are not
+        `validator` is the author, or None if the author is not a validator. When a limit is exceeded, messages of the
+        author with the most messages are dropped. So a flood affects only its own author. All authors that are not
         validators count as one author. The messages of the highest height are dropped first, because they are needed
         last. An author with only one height loses its oldest message.
         """

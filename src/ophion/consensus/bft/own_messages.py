@@ -38,8 +38,8 @@ class OwnMessages:
         self._is_alone = len(validator_set) == 1
         self._sent: dict[type[BftMessage], BftMessage] = {}
         """Own messages of the current round, by type."""
-        # `_remembered` holds the votes that this process has written. It starts as None, even if `durable_votes` was
-        # read from disk. So the first vote is always written.
+        # `_remembered` holds the last votes that this process has written. The value starts as None, even if
+        # `durable_votes` was read from disk, so the first vote is always written.
         self._remembered: DurableVotes | None = None
 
     def cast(
@@ -49,7 +49,7 @@ class OwnMessages:
         votes: Callable[[_Message], DurableVotes],
         then: Callable[[_Message], None],
     ) -> None:
-        """Sign a message, store its votes, send it, then count it with `then`.
+        """Sign a message, store its votes and send the message. Finally call `then`, which counts the message.
 
         The only validator of a network stores and sends nothing, unless several nodes share its key.
         """
@@ -93,7 +93,8 @@ class OwnMessages:
     def note_prepared(self, prepared: PreparedRound) -> None:
         """Keep a new proof of preparation for later round changes, even if its commit is never stored or sent.
 
-        A shared vote store may have stored the commit without a reply. It then refuses round changes without the proof.
+        If a shared vote store has stored the commit and its reply was lost, the store refuses round changes without the
+        proof.
         """
         votes = self.durable_votes
         self.durable_votes = DurableVotes(votes.height, votes.round, votes.vote, prepared)

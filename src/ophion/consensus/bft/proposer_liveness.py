@@ -1,12 +1,12 @@
 """Tracks absent proposers so that their rounds are skipped instead of timing out.
 
 An absent proposer costs a full timeout in its first round. After that, each validator skips the rounds of that
-proposer: it requests the next round at once, or in round 0 when the block is due. Requesting a later round is always
-allowed, so safety does not change. A validator skipped by mistake counts as present again after its next message,
-direct or relayed. Other clients only see an early round change.
+proposer: it requests the next round when the round begins (round 0: when the block is due). Requesting a later round is
+always allowed, so safety does not change. A validator skipped by mistake counts as present again after its next
+message, direct or relayed. Other clients only see an early round change.
 
 A validator whose connection ended also counts as absent, until it reconnects or one of its messages arrives. So a
-killed process is detected at once. Validators that were never connected count as absent only after a missed round.
+killed process is detected immediately. Validators that were never connected count as absent only after a missed round.
 
 If the present validators are fewer than a quorum, no proposer is skipped, because skipping would only raise the
 timeouts faster.

@@ -21,8 +21,8 @@ class Certificate(Struct, frozen=True):
 
     round_changes: tuple[SignedRoundChange, ...]
     block: ProposedBlock | None
-    """The block with the latest prepared round among the round changes. The proposer must propose this block again.
-    None permits any block.
+    """The block with the latest prepared round among the round changes. The proposer must propose this block again. If
+    None, the proposer may propose any block.
     """
     prepares: tuple[Prepare, ...]
     """The prepares of `block`, if the protocol sends them beside the round change."""

@@ -2,9 +2,9 @@
 
 Timeouts double with each round up to the maximum timeout (the cap). The doubling brings validators into one round, as
 other clients expect. At the cap all rounds have equal length, so validators could follow each other forever, one always
-slightly ahead. There the timeout of a round starts only when a quorum has arrived in the round. Until then this
-validator repeats its round change. A validator that has prepared a block in this round has received votes of a quorum
-in this round, so waiting never delays a proof.
+slightly ahead. At the cap the timeout of a round therefore starts only when a quorum has reached the round. Until then
+this validator stays and repeats its round change. If this validator has prepared a block in the round, a quorum has
+voted in the round. So the timeout runs, and the round change after it carries the proof of the block.
 """
 
 from __future__ import annotations

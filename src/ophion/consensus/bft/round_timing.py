@@ -1,9 +1,9 @@
 """Block periods and round timeouts of one height.
 
 Timeouts double with every round, so that some round lasts longer than the slowest message (consensus.md 2.10). A cap
-limits them; otherwise a network that stalled for an hour would wait another hour. At the cap all rounds have the same
-length, so doubling no longer brings validators into one round. `Height` therefore stays in a capped round until a
-quorum has reached it.
+limits the timeouts; otherwise a network that stalled for an hour would wait another hour. At the cap all rounds have
+the same length, so doubling no longer brings validators into one round. `Height` therefore stays in a capped round
+until a quorum has reached it.
 """
 
 from __future__ import annotations

@@ -214,8 +214,8 @@ def exactly(items: list[bytes], count: int, what: str) -> list[bytes]:
 
 
 def one_of(items: list[bytes], counts: tuple[int, int], what: str) -> list[bytes]:
-    """Return the items. Raises `DecodeError` if `counts` does not contain the number of items. The two counts are those
-    of the two message formats (`client_profiles`).
+    """Return the items. Raises `DecodeError` if `counts` does not contain the number of items. Each count belongs to
+    one wire profile (`client_profiles`).
     """
     if len(items) not in counts:
         raise DecodeError(f"{what} of {len(items)} items instead of {counts[0]} or {counts[1]}", _PLACE)

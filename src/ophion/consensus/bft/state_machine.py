@@ -78,14 +78,15 @@ class BftStateMachine:
         defers_votes: bool = False,
         shares_key: bool = False,
     ) -> None:
-        """Create a state machine. `durable_votes` holds the votes that an earlier run stored; `is_blank` means that
-        none are stored.
+        """Create a state machine. `durable_votes` holds the votes that an earlier run stored. `is_blank` means that
+        there are no stored votes.
 
-        `running_since` is the wall time at which the node began to follow the chain; None stands for its first height.
+        `running_since` is the wall time at which the node began to follow the chain; if None, the time of its first
+        height counts.
 
-        With `follows_others`, the validator moves to a later round as soon as f + 1 validators request that round. It
-        does not wait for its own timeout (consensus.md 3.5, early round change). With `passes_over`, the validator does
-        not wait for absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
+        With `follows_others`, the validator moves to a later round as soon as f + 1 validators request that round,
+        before its own timeout (consensus.md 3.5, early round change). With `passes_over`, the validator does not wait
+        for absent proposers (`ProposerLiveness`). With `defers_votes`, own messages leave as `CastVote`. With
         `shares_key`, other nodes have the same key, and their messages count as messages of this validator.
         """
         self.rules = rules
@@ -97,8 +98,8 @@ class BftStateMachine:
         self.height: Height | None = None
         """The running height; None while consensus is suspended or this node is not a validator."""
         self.fork_note: str | None = None
-        """Note about a second block at the height of the head, which an honest quorum cannot produce. None without such
-        a block.
+        """Note about a second block at the height of the head, which an honest quorum cannot produce. None if there is
+        no such block.
         """
         self.has_foreign_signature = False
         """Whether a peer sent a message that is signed with this node's key, but that this node did not send."""
@@ -284,7 +285,9 @@ class BftStateMachine:
         return self.address in validator_set.members and waiting.holds(validator_set, event.head)
 
     def _look_again(self, now: float) -> None:
-        """Check, in a validator that lost its votes, whether the other validators make progress. If not, join them."""
+        """In a validator that lost its votes: check whether the other validators make progress. If not, begin to vote
+        in a later round.
+        """
         event, validator_set, waiting = self._new_head, self.validator_set, self._recovery
         if event is None or validator_set is None or waiting is None:
             return

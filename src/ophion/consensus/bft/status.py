@@ -1,7 +1,7 @@
 """Explains what consensus waits for and what prevents progress.
 
-The status is computed from the state machine alone, so it is available at once. Callers may pass the connected peers
-for a more exact status.
+The status is computed from the state machine without waiting. Callers may pass the connected peers for a more exact
+status.
 """
 
 from __future__ import annotations
