@@ -3,8 +3,8 @@
     chain, timers, peers ── events ──▶ BftStateMachine.handle ── effects ──▶ timers, disk, peers, build lane, importer
 
 One task takes events from the queue and runs the effects of each in order, so a vote is on disk before its message is
-sent. Slow effects (build, check, import) run as tasks and finish with an event; the machine handles messages meanwhile
-(`BftBlocks`). `BftInbox` decodes the messages of peers.
+sent. Slow effects (build, check, import) run as tasks and finish with an event; until then the machine handles further
+messages (`BftBlocks`). `BftInbox` decodes the messages of peers.
 
 `ValidatorGossip` is the interface to the peers. A network of one validator needs no peers and uses the same state
 machine.
@@ -109,8 +109,8 @@ class BftDriver:
         """Create the BFT driver. `shared_votes` is the vote store that all nodes with this validator key share, or
         None.
 
-        `signs_in_thread` is set for a slow key in a security module. `running_since` is the start time of this node. It
-        is given on a chain that moves from another engine to BFT.
+        `signs_in_thread` is set for a slow key in a security module. `running_since` is the start time of this node,
+        given only on a chain that moves from another engine to BFT.
         """
         self.engine = engine
         self.proposals = proposals
@@ -136,7 +136,7 @@ class BftDriver:
             )
         self._shares_key = shared_votes is not None
         self.caster: VoteCaster | None = None
-        """Stores votes in a shared vote store, or signs with a slow key. None if neither is used."""
+        """Stores votes in a shared vote store, or signs with a slow key. None if the node uses neither."""
         if shared_votes is not None or signs_in_thread:
             votes = shared_votes or MemoryVoteStore()
             self.caster = VoteCaster(
@@ -172,7 +172,7 @@ class BftDriver:
 
     @property
     def vote_store_problem(self) -> str | None:
-        """Why the shared vote store or the security module is unavailable; None if both are available or not used."""
+        """Why the shared vote store or the security module is unavailable; None if each is available or not used."""
         return None if self.caster is None else self.caster.problem
 
     def _is_in_round(self, order: CastVote) -> bool:
@@ -211,8 +211,8 @@ class BftDriver:
         return self._machine.counts
 
     def received(self, raw: RawMessage, peer: Address | None) -> None:
-        """Handle a message of a peer. An invalid message raises `DecodeError`. If the message is queued and decoded
-        later, it calls `inbox.malformed` instead.
+        """Handle a message of a peer. Raises `DecodeError` for an invalid message. If the message is decoded later,
+        `inbox.malformed` is called instead.
 
         Messages above the limit of the genesis file are dropped, and so are all messages while consensus is paused.
         """

@@ -1,4 +1,4 @@
-"""The block timer and the round timer of a validator. Both tolerate changes of the system clock.
+"""The block timer and the round timer of a validator. Both timers tolerate changes of the system clock.
 
 The block timer follows the wall clock, because a block is due at a wall time. The round timer uses monotonic time: a
 clock set back by an hour must not keep a validator in a round for an hour.

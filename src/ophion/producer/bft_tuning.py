@@ -15,8 +15,8 @@ class BftTuning(Struct, frozen=True):
     max_timeout_s: float = DEFAULT_MAX_TIMEOUT_S
     """Maximum round timeout in seconds."""
     follows_others: bool = True
-    """Whether to follow f + 1 validators to a later round at once."""
+    """Whether to follow f + 1 validators to a later round, before the timeout of the current round."""
     passes_over: bool = True
-    """Whether to request the next round at once if the proposer is absent."""
+    """Whether to request the next round, without waiting for the timeout, if the proposer is absent."""
     profile: WireProfileChoice = WireProfileChoice.AUTO
     header_form: HeaderFormChoice = HeaderFormChoice.AUTO

@@ -45,10 +45,10 @@ class MinerSettings(Struct):
     """Settings of the block producer, changeable at runtime."""
 
     coinbase: Address | None = None
-    """Address that receives the fees. None until an address is set."""
+    """Address that receives the fees. None before an address is set."""
     extra_data: bytes = b""
     target_gas_limit: int | None = None
-    """Target to which the gas limit moves. None keeps the parent's gas limit."""
+    """Target to which the gas limit moves. If None, the gas limit stays that of the parent."""
     header_form: HeaderForm | None = None
     """Header form of the first BFT block after Shanghai. None means the default form of its fork."""
 
@@ -230,9 +230,8 @@ class Assembler:
         await self._importer.import_block(ChainBlock(self.chain.engine.hashed(header), body))
 
     def _note_lead(self, header: Header) -> None:
-        """Warn once if timestamps of the development network are ahead of the clock, because each block is a second
-        after its parent. Does not warn if a test has set the time, because blocks may then have the time of their
-        parent.
+        """Warn once if blocks of the development network are produced so fast that timestamps, which rise by at least a
+        second per block, are ahead of the clock. Does not warn if blocks may have the timestamp of their parent.
         """
         lead_s = header.timestamp - self.clock.now()
         if lead_s <= _LEAD_NOTED_S or not self.chain.spec.is_dev or self._has_noted_lead:

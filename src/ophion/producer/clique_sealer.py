@@ -113,7 +113,7 @@ class CliqueSealer:
         self._last = last
         self._shared_seals = shared_seals
         self.vote_store_problem: str | None = None
-        """Why the shared vote store is unavailable; None if it is available or not used."""
+        """Why the shared vote store is unavailable; None if the store is available or not used."""
         self.guard = PeerHeightGuard(signer.address)
         self._woken = asyncio.Event()
         self._wants_transactions = False
@@ -306,7 +306,7 @@ class CliqueSealer:
 
     def _vote(self, turn: _Turn) -> Vote | None:
         """Return a vote proposal of the operator that would change the signers and that this signer has not cast yet.
-        None in an epoch block.
+        Returns None for an epoch block.
         """
         if turn.number % self._parameters.epoch_length == 0:
             return None

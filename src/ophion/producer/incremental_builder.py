@@ -53,11 +53,11 @@ _BATCH: Final = 1024
 _SETTLED: Final = 1024
 """Number of transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
-"""In this many seconds before the block is due, the state is hashed after every batch."""
+"""Seconds before the block is due from which on the state is hashed after every batch."""
 _LAST_LOOK_S: Final = 0.02
-"""The last check runs this many seconds before the block is due. `finish` runs later arrivals."""
+"""Seconds between the last check and the time when the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""No batch starts in this many seconds before the block is due, so that `finish` does not wait for a batch."""
+"""Seconds before the block is due from which on no batch starts, so that `finish` does not wait for a batch."""
 _LAST_S: Final = 0.05
 """Time limit in seconds for executing the last arrivals when the block is due. Later arrivals wait for the next
 block.
@@ -178,7 +178,9 @@ class IncrementalBuilder:
         self._must_look = self._is_published
 
     def close(self) -> None:
-        """Discard the block, or release it once it is finished."""
+        """Stop adding transactions. Discard the block, unless `finish` is running; then the block is released when
+        `finish` ends.
+        """
         self.is_closed = True
         while self._ignore:
             self._ignore.pop()()
@@ -188,7 +190,9 @@ class IncrementalBuilder:
         self._release()
 
     def _release(self) -> None:
-        """Release the block and its state. An open state would keep the database from reusing pages."""
+        """Drop the block and its state, unless a job still uses them. An open state would keep the database from
+        reusing pages.
+        """
         if self.is_closed and not self._is_due and self._job is None:
             self._block = None
 

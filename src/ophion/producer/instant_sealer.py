@@ -60,7 +60,7 @@ class InstantSealer:
         return self._is_enabled
 
     def enable(self, is_enabled: bool) -> None:
-        """Start or stop mining at once. The task of `run` ends some iterations of the event loop later."""
+        """Start or stop mining immediately. The task of `run` ends some iterations of the event loop later."""
         self._is_enabled = is_enabled
         if is_enabled:
             self._wake.set()
@@ -107,7 +107,9 @@ class InstantSealer:
     # --- waiting callers ----------------------------------------------------------------------------
 
     async def mined(self, hash: Hash32) -> None:
-        """Wait until a pooled transaction is in a block, or until the next blocks will not include it."""
+        """Wait until a pooled transaction is in a block, or until the sealer knows that the next blocks will not
+        include the transaction.
+        """
         deadline = self._clock.monotonic() + self._timeout_s
         while self._is_imminent(hash):
             if self._progress is None:

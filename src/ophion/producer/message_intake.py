@@ -1,8 +1,8 @@
 """`MessageIntake`: decodes large consensus messages in a worker thread, and keeps the messages of each peer in order.
 
-A proposal or a round change holds a block of up to ten megabytes. Hashing and decoding it takes tens of milliseconds,
-so both run in a worker thread. Later messages of the same peer wait for the large message. Messages of other peers do
-not wait, so a validator that sends large messages delays only itself.
+A proposal or a round change holds a block of up to ten megabytes. Hashing and decoding such a message takes tens of
+milliseconds, so both steps run in a worker thread. Later messages of the same peer wait for the large message. Messages
+of other peers do not wait, so a validator that sends large messages delays only itself.
 """
 
 from __future__ import annotations

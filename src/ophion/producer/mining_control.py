@@ -60,7 +60,7 @@ class Sealer(Protocol):
 class MiningControl:
     """Service that controls block production for operators and clients.
 
-    `author` is the node's own address under proof of authority. It is None under proof of work, where the coinbase is
+    `author` is the node's own address under proof of authority, and None under proof of work, where the coinbase is
     configurable. `work_packages` serves external miners, under proof of work only.
     """
 
@@ -172,7 +172,7 @@ class MiningControl:
     def mined(self, hash: Hash32) -> Awaitable[None] | None:
         """Return an awaitable that ends when a pooled transaction is mined, or will not be mined soon.
 
-        Returns None if the sealer does not produce blocks at once. Then the client must poll.
+        Returns None if the sealer does not produce a block for each transaction; the client must then poll.
         """
         sealer = self._sealer
         return sealer.mined(hash) if self._is_wanted and isinstance(sealer, InstantSealer) else None
@@ -208,7 +208,7 @@ class MiningControl:
 
     @property
     def target_gas_limit(self) -> int | None:
-        """Target of the gas limit of our blocks. None keeps the current limit."""
+        """Target of the gas limit of our blocks. If None, the limit stays the same."""
         return self._settings.target_gas_limit
 
     def set_target_gas_limit(self, gas_limit: int | None) -> None:

@@ -5,7 +5,8 @@ the chain of an honest signer. So a signer seals one block per parent, and may s
 heavier branch, which Clique allows.
 
 The store keeps the block beside the record. If a node stops between its claim and its seal, another node of the signer
-seals the same block. If the store did not keep the block, a network with one signer would stop.
+seals the same block. Without the stored block, the other node would have to wait for a block that never comes, and a
+network with one signer would stop.
 """
 
 from __future__ import annotations

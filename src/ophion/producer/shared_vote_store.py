@@ -20,8 +20,8 @@ class SharedVoteStore(Protocol):
     name: str
     """Address of the store, for logs and errors."""
     identity: str | None
-    """Text without spaces by which the database knows this store again. None for a store that the database replaces:
-    then the database must have each vote before it is sent.
+    """Name of this store in the database record, without spaces. None for a store in memory, whose votes are lost when
+    the process ends: the database must then hold each vote before it is sent.
     """
     keeps_proofs: bool
     """Whether the store keeps proofs of preparation beside the record."""

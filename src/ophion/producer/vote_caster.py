@@ -7,8 +7,9 @@ allowed. A proof of preparation with a small block is stored with the shared vot
 disk of this node. The database then gets only a new proof with a large block and, with the first vote of this process,
 the name of the store.
 
-While the shared votes are unavailable, the caster repeats the latest order. It signs and stores nothing for rounds that
-the state machine has left. The state machine continues: it follows the chain and changes rounds without sending.
+While the shared votes are unavailable, the caster repeats the latest order. The caster signs and stores nothing for
+rounds that the state machine has left. The state machine continues: it follows the chain and changes rounds without
+sending.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class VoteCaster:
         return VoteStored(order, message, votes)
 
     def _shareable_proof(self, votes: DurableVotes) -> bytes | None:
-        """Return a new proof that the shared vote store can keep. None without such a proof."""
+        """Return the proof in the votes if it is new and the shared vote store can keep it, otherwise None."""
         new = votes.prepared
         if new is None or new is self._durable_proof or not self._shared.keeps_proofs:
             return None
@@ -136,7 +137,8 @@ class VoteCaster:
     async def _keep(self, protocol: BftProtocol, votes: DurableVotes, proof: bytes) -> None:
         """Write a proof to the database, unless the shared vote store has it from this node.
 
-        Another node with the same key may have stored an equal vote, and its proof may be in its database alone.
+        If another node with the same key has stored an equal vote, the proof may exist only in the database of that
+        node.
         """
         if self._shared.kept_proof is proof:
             self._durable_proof = votes.prepared

@@ -32,8 +32,8 @@ class VoteStore:
     """Stores the votes of one validator. A database copied from another node contains the votes of that node.
 
     With a shared vote store, the database lacks some votes of this node, and all votes of other nodes with the same
-    key. Its record names the shared store. Without that store, the record does not count, and the validator is one that
-    has lost its votes.
+    key. The database record therefore names the shared store. If the node runs without that store, it ignores the
+    record and treats the validator as one that has lost its votes.
     """
 
     def __init__(self, store: Store, lanes: Lanes, validator: Address, shared: str | None = None) -> None:
@@ -89,7 +89,9 @@ class VoteStore:
             ) from error
 
     def _record(self) -> tuple[bytes, bytes] | None:
-        """Return protocol name and encoded votes from the database. None if `is_blank`."""
+        """Return protocol name and encoded votes from the database; None if the database has no usable votes
+        (`is_blank`).
+        """
         name, validator, shared, stored = self._parts()
         is_own = validator in (b"", self._validator) and shared in (b"", self._shared)
         return (name, stored) if stored and is_own else None
