@@ -16,6 +16,6 @@ Every block passes through these files:
                                │
     chain.py                   v  moves the head, `events` publishes Extended or Reorged
 
-Events follow the commit. bad_blocks.py remembers a block that breaks a rule, so that the block is not executed again. A
+Events follow the commit. bad_blocks.py remembers blocks that break a rule, so that no such block is executed again. A
 block with an unknown parent or a future timestamp is not remembered, because it may become valid.
 """

@@ -17,7 +17,8 @@ from ophion.primitives.types import EMPTY_OMMERS_HASH, EMPTY_TRIE_ROOT
 def decode_block(raw: bytes, engine: Engine, start: int = 0, end: int | None = None) -> ChainBlock:
     """Decode one block; `DecodeError` names the position of the problem. Senders are not recovered yet.
 
-    `start` and `end` delimit the block within `raw`. These bytes are not copied, because a block may be megabytes long.
+    `start` and `end` delimit the block within `raw`. The bytes of the block are not copied, because a block may be
+    megabytes long.
     """
     try:
         header, body = transactions.decode_block(raw, start, end)

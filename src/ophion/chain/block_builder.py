@@ -1,7 +1,7 @@
 """Builds a block without its seal, from a draft header and candidate transactions.
 
-The engine prepares the header, Rust executes the transactions, and the results complete the header. `fill` fills a
-block at once. `open` opens a block that takes transactions as they arrive (`DraftBlock.take`, then
+The engine prepares the header, Rust executes the transactions, and the results complete the header. `fill` builds a
+whole block in one call. `open` opens a block that takes transactions as they arrive (`DraftBlock.take`, then
 `DraftBlock.complete`). A built block holds its execution result, so that its commit does not execute it again.
 """
 
@@ -65,9 +65,9 @@ class BlockBuilder:
         """Execute candidates on the parent's state until gas or time is used up. Must run in a worker thread, because
         execution takes long.
 
-        `beneficiary` earns the fees; None stands for the header's coinbase. A transaction that is running at the
-        deadline waits for the next block. A transaction that alone needs more than the whole time is skipped
-        permanently. `block_hashes` are the ancestor hashes, newest first, for a parent that is not committed yet.
+        `beneficiary` earns the fees; if None, the header's coinbase. A transaction that is running at the deadline
+        waits for the next block. A transaction that alone needs more than the whole time is skipped permanently.
+        `block_hashes` are the ancestor hashes, newest first, for a parent that is not committed yet.
         """
         env = self._env(draft, beneficiary, block_hashes)
         withdrawals, rewards = _credits(self._chain, draft)
@@ -93,7 +93,7 @@ class BlockBuilder:
     ) -> DraftBlock:
         """Open an empty block that takes transactions later. Must run in a worker thread.
 
-        `block_hashes` are the ancestor hashes, newest first. They are needed if the parent is not committed yet.
+        `block_hashes` are the ancestor hashes, newest first, needed if the parent is not committed yet.
         """
         env = self._env(draft, beneficiary, block_hashes)
         return DraftBlock(self._chain, env, OpenBlock(state, env, self._keeps_revert_data))

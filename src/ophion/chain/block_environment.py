@@ -18,7 +18,7 @@ from ophion.primitives.types import Address, Hash32
 
 
 class EnvOverrides(Struct, frozen=True):
-    """Header fields that a simulated call replaces. None keeps the field."""
+    """Header fields that a simulated call replaces. A field that is None is not replaced."""
 
     number: int | None = None
     timestamp: int | None = None
@@ -63,7 +63,7 @@ def block_env(
     """Return the environment of a block.
 
     `beneficiary` earns the fees. The engine determines this address, because under Clique it is not the header's
-    coinbase. `block_hashes` are the ancestor hashes, newest first. None reads the hashes of the canonical chain.
+    coinbase. `block_hashes` are the ancestor hashes, newest first. If None, the hashes of the canonical chain are read.
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs

@@ -6,8 +6,8 @@ commit:
     stage    all rules, including execution; writes nothing. Later blocks can build on staged ones.
     commit   fork choice over all staged blocks, one `store.commit`, and the resulting change of the head.
 
-A continuous import overlaps both: `detach` moves staged blocks into an `ImportBatch`, another thread writes the batch
-(`write`), and further blocks are staged on top. Only one batch is written at a time.
+A continuous import runs both steps at the same time: `detach` moves staged blocks into an `ImportBatch`, another thread
+writes the batch (`write`), and further blocks are staged on top. Only one batch is written at a time.
 
 `stage` raises `InvalidBlock` for a block that breaks a rule, and remembers the block. `UnknownParent` and transient
 errors mean that the validity of the block is not known yet.
@@ -336,7 +336,7 @@ class ImportCore:
         self.move_to(tip)
 
     def move_to(self, tip: Tip) -> None:
-        """Use a head that is already committed. Further blocks are staged on this head. Development nodes call this
+        """Set an already committed block as the head, on which further blocks are staged. Development nodes call this
         after `append_empty`.
         """
         self._tip = tip

@@ -48,16 +48,20 @@ class Chain:
         self.is_relaxed = False
         """Whether this is a development chain, where senders may have code and no cap limits a transaction's gas."""
         self.has_gas_cap = False
-        """Whether a development chain enforces the gas limit of transactions of EIP-7825 all the same."""
+        """Whether the cap of EIP-7825 on a transaction's gas applies although `is_relaxed` is set."""
         self.has_base_fee_in_free_calls = False
-        """Whether calls without a gas price see the base fee of the block, as in Anvil, or 0, as in geth."""
+        """Whether calls without a gas price see the base fee of the block, as in Anvil. Otherwise they see 0, as in
+        geth.
+        """
         self.events: Topic[ChainEvent] = Topic()
         self.first_state = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")
         """Number of the checkpoint block from which this chain started, or 0. Blocks before the checkpoint have no
         states.
         """
         self.state_history: int | None = None
-        """Number of blocks below the head whose states are kept; None keeps all. The genesis state is always kept."""
+        """Number of blocks below the head whose states are kept; None if all states are kept. The genesis state is
+        always kept.
+        """
         self.edited_roots: dict[tuple[int, Hash32], Hash32] = {}
         """State roots that a development node has set by editing, by number and original state root of the block."""
         self._history: BlockHistory | None = BlockHistory(store)
@@ -135,7 +139,7 @@ class Chain:
 
     @property
     def history_start(self) -> int:
-        """The lowest block number from which on all blocks have bodies and receipts; 0 if no block lacks them.
+        """The lowest block number from which on all blocks have bodies and receipts; 0 if every block has both.
 
         After snap synchronisation, the number falls while the node downloads old blocks. The genesis block always has
         both.
@@ -174,8 +178,8 @@ class Chain:
             raise as_ophion_error(error) from error
 
     def root_after(self, header: Header) -> Hash32:
-        """Return the state root on which the next block executes. It is the header's root, unless a development node
-        has edited the state.
+        """Return the state root on which the next block executes: the header's root, unless a development node has
+        edited the state.
         """
         if not self.edited_roots:
             return header.state_root

@@ -1,7 +1,7 @@
 """Events of the chain, published after a commit.
 
-On an event, the pool removes mined transactions and re-adds those of blocks that left the canonical chain. Filters and
-subscriptions collect hashes and logs. Producers start the next height.
+On an event, the pool removes mined transactions and re-adds transactions of blocks that left the canonical chain.
+Filters and subscriptions collect hashes and logs. Producers start the next height.
 """
 
 from __future__ import annotations

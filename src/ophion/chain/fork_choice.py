@@ -13,7 +13,7 @@ class HeadChange(Struct, frozen=True):
     """Blocks that leave and enter the canonical chain when the head moves."""
 
     removed: tuple[HashedHeader, ...]
-    """Blocks that leave the canonical chain, old head first. Empty when the chain is only extended."""
+    """Blocks that leave the canonical chain, old head first. The tuple is empty when the chain is only extended."""
     added: tuple[HashedHeader, ...]
     """Blocks that enter the canonical chain, oldest first. The last block is the new head."""
     tip: Tip

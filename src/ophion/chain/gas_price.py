@@ -93,7 +93,7 @@ class PriceSamples:
         self._answer: tuple[Hash32, tuple[int | None, int | None]] | None = None
 
     def is_warm(self, head: Hash32, number: int) -> bool:
-        """Whether the cache is filled so far that `medians` needs to read at most two blocks."""
+        """Whether so many blocks are cached that `medians` reads at most two blocks."""
         if self._answer is not None and self._answer[0] == head:
             return True
         return sum(block not in self._known for block in self._sampled(number)) <= _INLINE_BLOCKS

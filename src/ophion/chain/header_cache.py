@@ -35,6 +35,7 @@ class HeaderCache:
     def _read(self, block_hash: Hash32) -> HashedHeader:
         raw = self._store.header(block_hash)
         if raw is None:
-            # raise an exception, because `lru_cache` does not cache exceptions and looks up a missing header again
+            # raise an exception instead of returning None: `lru_cache` would cache None, and the header may be
+            # committed later
             raise KeyError(block_hash)
         return HashedHeader(Header.decode(raw), block_hash)

@@ -109,8 +109,8 @@ class Importer:
     def import_built_inline(self, header: HashedHeader, body: Body, execution: Execution, encoded: bytes) -> None:
         """Import a block that was built on the head, in the calling thread: the event loop of a development node.
 
-        This saves two thread switches and checks no rule again. The write lane (worker thread) must be idle, because
-        the core runs in one thread at a time. `encoded` is the encoded header.
+        Faster than `import_built`: it needs no thread switches and checks no rule again. The write lane (worker thread)
+        must be idle, because the core runs in one thread at a time. `encoded` is the encoded header.
         """
         assert not self._lanes.write.waiting, "the write lane is idle"
         core = self._core

@@ -42,7 +42,9 @@ _SWEPT_A_STEP: Final = 1_500
 _LOOKED_FOR: Final = 64
 """Number of blocks, spread over the chain, for which `has_dropped_states` checks whether the state is stored."""
 _REST: Final = 4
-"""Pause after a step, as a multiple of the step's duration. Other work gets four fifths of a core and of the writer."""
+"""Pause after a step, as a multiple of the step's duration. So pruning uses at most a fifth of a core and of the
+database writer.
+"""
 
 
 class PruningStep:
@@ -130,7 +132,7 @@ class PruningRounds:
         log.info("pruned old states states=%d nodes=%d kept=%d", round.forgotten, round.freed, round.marked)
 
     def catch_up(self, head: int) -> None:
-        """Run a whole pruning round at once, if a round is due. Commands use this method."""
+        """Run all steps of a pruning round without pauses, if a round is due. Commands use this method."""
         if self.is_due(head):
             for step in self.steps(head):
                 step.take()
@@ -140,8 +142,8 @@ def has_dropped_states(store: Store) -> bool:
     """Whether this database was ever used with a limited state history.
 
     An interrupted pruning round has removed only some state roots, in no particular order. So the check looks for the
-    state roots of blocks that are spread over the chain. It starts at the first root that differs from the genesis
-    root, because the genesis state is always kept.
+    state roots of blocks that are spread over the chain, starting with the first block whose root differs from the
+    genesis root, because the genesis state is always kept.
     """
     head = store.head()
     if head is None:

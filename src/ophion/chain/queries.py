@@ -128,7 +128,7 @@ class ChainQueries:
         self._next: NextBlock | None = None
         self._next_made_at = self._pending_made_at = 0
         """Seconds in which the next and the pending block were made. A contract may depend on the time of a block, so
-        both blocks are made again in another second.
+        both blocks are made again when the second of the clock has changed.
         """
         self._set_head(chain.head)
         self.newest = LatestBlock(self.head_number, self.head_state)
@@ -226,7 +226,7 @@ class ChainQueries:
 
     @property
     def pending_now(self) -> BlockView | None:
-        """The pending block; None after a change of head or pool, and in another second."""
+        """The pending block, or None if the head, the pool or the second of the clock has changed."""
         return self._pending if self._pending_made_at == int(self._clock.now()) else None
 
     async def pending(self) -> BlockView:
@@ -263,7 +263,7 @@ class ChainQueries:
 
     def next_block(self) -> NextBlock:
         """Return header and environment of an empty block after the head. Gas price suggestions and gas estimates use
-        them.
+        this environment.
         """
         second = int(self._clock.now())
         if self._next is None or self._next_made_at != second:

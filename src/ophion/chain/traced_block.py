@@ -15,7 +15,7 @@ from ophion.primitives.header import HashedHeader
 
 
 def traced_block_of(chain: Chain, header: HashedHeader, body: Body | None = None) -> TracedBlock | None:
-    """Return a block with the state of its parent; None for genesis and if the parent or the body is missing.
+    """Return a block with the state of its parent; None for genesis, or if the parent or the body is missing.
 
     Raises `MissingStateError` when the state is pruned. A block without reward has a reward of 0.
     """
