@@ -8,6 +8,6 @@
     config_compatibility  rules that must stay the same when a database is opened again
     dev_network           the built-in development network and the names of refused networks
 
-This package holds rules of the network (forks, periods, limits); settings of one node are options. It reads no files:
-callers pass text.
+This package holds rules of the network (forks, periods, limits); settings of one node are options. The package reads no
+files: callers pass text.
 """

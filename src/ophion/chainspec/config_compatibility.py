@@ -31,8 +31,8 @@ Value = int | str | bool | list[Any] | None
 
 
 class GenesisRule(Struct, frozen=True):
-    """A value of a genesis file, with the first block number or timestamp that the value affects; None if it affects no
-    block yet.
+    """A value of a genesis file, with the first block number or timestamp that the value affects; None if the value
+    affects no block yet.
     """
 
     value: Value

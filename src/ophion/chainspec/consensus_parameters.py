@@ -41,7 +41,7 @@ class EthashParameters(Struct, frozen=True):
     """Parameters of proof of work."""
 
     fixed_difficulty: int | None = None
-    """Fixed difficulty of every block. With None, the formulas of the main network apply."""
+    """Fixed difficulty of every block. If None, the formulas of the main network apply."""
 
 
 class CliqueTransition(Struct, frozen=True):
@@ -131,7 +131,7 @@ class BftParameters(Struct, frozen=True):
     mining_beneficiary: Address | None = None
     """Address that receives fees and reward instead of the proposer."""
     block_period_ms: int = 0
-    """Block period in milliseconds. A value above 0 replaces the period in seconds."""
+    """Block period in milliseconds. A value above 0 applies instead of the period in seconds."""
     empty_block_period_s: int = 0
     """Seconds between empty blocks in QBFT. With 0, empty blocks have the same period as other blocks."""
     validator_contract: Address | None = None
@@ -152,7 +152,7 @@ def read_clique(members: GenesisObject, transitions: list[GenesisObject]) -> Cli
     """Read `config.clique`. Geth's spellings `period` and `epoch` are accepted too."""
     period = members.number("blockperiodseconds", bits=31, minimum=1)
     epoch = members.number("epochlength", bits=63, minimum=1)
-    # only geth has period 0, with which a signer makes a block whenever transactions are pending
+    # only geth has period 0: a signer makes a block whenever transactions are pending
     geth_period = members.number("period", bits=31)
     geth_epoch = members.number("epoch", bits=63, minimum=1)
     if period is not None and geth_period is not None and period != geth_period:

@@ -5,7 +5,7 @@ difficulty 100, three funded accounts. By default all forks to Osaka are active 
 other development nodes are funded as well.
 
 The base fee starts at 7 wei and stays there, because an eighth of 7 wei rounds to 0 and no block fills half of the gas
-limit. The base fee is above 0, because libraries assume a chain without EIP-1559 when it is 0.
+limit. The base fee is above 0, because libraries take a chain with base fee 0 for a chain without EIP-1559.
 
 The keys of the accounts are public, for tests only.
 """

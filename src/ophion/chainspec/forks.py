@@ -135,8 +135,8 @@ class ForkSchedule(Struct, frozen=True, dict=True):
         return self._forks[Milestone.FRONTIER]
 
     def counts_time(self, value: int) -> bool:
-        """Whether the `block` of a transition is a timestamp. This is true if the nearest fork before `value` activates
-        by time.
+        """Whether the `block` of a transition is a timestamp: True if the nearest fork before `value` activates by
+        time.
         """
         times = [time for time in self.times.values() if time <= value]
         blocks = [block for block in self.blocks.values() if block <= value]

@@ -76,7 +76,8 @@ class ChainSpec(Struct, frozen=True):
     dao_fork_block: int | None = None
     """Block of the DAO fork; None if the network has no DAO fork."""
     contract_size_limit: int | None = None
-    """Maximum code size of a contract. None applies the limit of the fork (24,576 bytes from Spurious Dragon on)."""
+    """Maximum code size of a contract. If None, the limit of the fork applies (24,576 bytes from Spurious Dragon on).
+    """
     zero_base_fee: bool = False
     """Whether the base fee is 0 in every block after genesis. With this option, the base fee of headers is not checked.
     """

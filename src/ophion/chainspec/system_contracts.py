@@ -1,7 +1,7 @@
 """System contracts that the protocol calls in every block, as published in the EIPs.
 
 A genesis that activates the forks of these contracts should contain the contracts. Calls to a missing contract have no
-effect. The built-in development network contains all of them.
+effect. The built-in development network contains all these contracts.
 """
 
 from __future__ import annotations
