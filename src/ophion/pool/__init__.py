@@ -10,6 +10,6 @@
                     └──> Added | Dropped
 
 On `Extended` and `Reorged` the pool removes mined transactions, returns the transactions of abandoned blocks, and reads
-nonces and balances of the new head. This happens in the step that publishes the event, so the pool always matches the
-head. Transactions behind a nonce gap count as queued and are not included in blocks.
+nonces and balances of the new head. The pool does this in the event loop step that publishes the event, so it always
+matches the head. Transactions behind a nonce gap count as queued and are not included in blocks.
 """

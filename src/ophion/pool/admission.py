@@ -64,9 +64,9 @@ class PoolHead(Struct, frozen=True):
     base_fee: int
     """Base fee of the next block. 0 before London."""
     init_code_limit: int | None
-    """Maximum size of creation code from Shanghai on (EIP-3860). None means no limit."""
+    """Maximum size of creation code from Shanghai on (EIP-3860); None for no limit."""
     state: State | None
-    """State of the head. None during initial sync."""
+    """State of the head; None if the node does not have this state, as during initial sync."""
     blob_limit: int = 0
     """Maximum number of blobs per transaction."""
     has_gas_cap: bool = True
@@ -81,13 +81,13 @@ class AdmissionContext(Struct, frozen=True):
     head: PoolHead
     floor: FeeFloor
     fee_cap: int
-    """Maximum fee of a local transaction in wei. 0 means no cap."""
+    """Maximum fee of a local transaction in wei; 0 for no cap."""
     needs_chain_id: bool
     """Whether local transactions need a chain id (EIP-155)."""
     rank: int
     """Position of the fork of the next block in the order of all forks."""
     bounds: Bounds | None
-    """Limits for the fast path (`fast_path.py`). None sends every transaction through the checks."""
+    """Limits for the fast path (`fast_path.py`). If None, every transaction takes the slow path with all checks."""
     least: tuple[int, int]
     """The minimum prices from which `bounds` was computed."""
 
@@ -303,7 +303,7 @@ def sender_is_permitted(request: AdmissionRequest, account: Account) -> PoolReje
 
 
 def not_authorized(reason: str | None) -> PoolRejected | None:
-    """Return the error for a sender who may not send for this reason; None without a reason."""
+    """Return the error for a sender that may not send for this reason; None if there is no reason."""
     if reason is not None:
         return PoolRejected("not-authorized", "Sender account not authorized to send transactions", detail=reason)
     return None

@@ -107,7 +107,7 @@ class Admitter:
                 self.queue.put(existing, self.account(existing.sender)[0])
 
     def account(self, sender: Address) -> Account:
-        """Return nonce, balance and refusal of an account at the head."""
+        """Return nonce, balance and refusal (if any) of an account at the head."""
         account = self.accounts.get(sender)
         if account is None:
             state = self.context.head.state

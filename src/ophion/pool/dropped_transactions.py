@@ -24,7 +24,7 @@ class DroppedTransaction(Struct, frozen=True):
 
 
 class DroppedTransactions:
-    """The last few thousand dropped transactions. Evicts the oldest."""
+    """The last few thousand dropped transactions. A new entry evicts the oldest entry."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -17,7 +17,7 @@ class Origin(Enum):
     """Origin of a transaction."""
 
     LOCAL = "local"
-    """A client of this node sent the transaction. It survives a restart and is evicted last."""
+    """A client of this node sent the transaction. Local transactions survive a restart and are evicted last."""
     REMOTE = "remote"
     """A peer sent the transaction, or a reorganisation returned it to the pool."""
 
@@ -33,7 +33,7 @@ class DropReason(Enum):
     INVALID = "invalid"
     """Block building failed because of the transaction."""
     NOT_PERMITTED = "not permitted"
-    """The permission rules at block building do not permit the sender."""
+    """At block building, the permission rules refused the sender."""
 
 
 class Admitted(Struct, frozen=True):

@@ -4,10 +4,10 @@ One line per transaction: arrival in milliseconds, a space, the raw bytes as hex
 gets its response, with one write per batch, so a killed process loses nothing. To survive power cuts, the file is
 flushed to disk at intervals (`sync`). A client that must be certain waits for the receipt.
 
-Lines of mined transactions stay until there are many. Then the journal is rewritten: a new file beside the old file
-gets the lines of pending transactions, and all further lines. The event loop writes only the first megabyte of the old
-lines; `sync` writes the others in a worker thread. Once the new file is on disk, `sync` renames it over the old file.
-Until then both files are valid. Torn or invalid lines are skipped when a file is read.
+When most lines belong to mined transactions, the journal is rewritten: a new file beside the old file gets the lines of
+pending transactions, and all further lines. The event loop writes only the first megabyte of the old lines; `sync`
+writes the others in a worker thread. Once the new file is on disk, `sync` renames it over the old file. Until then both
+files are valid. Torn or invalid lines are skipped when a file is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _SLACK_BYTES = 1 << 20
 """Maximum bytes of journal lines whose transactions have left the pool, before the journal is rewritten."""
 _PIECE_BYTES = 1 << 20
-"""Bytes of journal lines that are written at once."""
+"""Size in bytes of the pieces in which journal lines are written."""
 
 
 class JournalEntry(Struct, frozen=True):
@@ -54,13 +54,15 @@ class _Rest:
         """Number of bytes written so far."""
         self.is_done = False
         self._lock = threading.Lock()
-        """When the node stops, the event loop writes the remaining lines, perhaps beside the worker thread."""
+        """Held during a write, because the event loop writes the remaining lines when the node stops, while the worker
+        thread may still write.
+        """
         self._pieces = pieces
         self._piece: bytes | None = None
         """The piece that is being written. If the write fails, the next call of `write` repeats the piece."""
 
     def write(self, file: int) -> None:
-        """Write all lines. The event loop may append lines meanwhile.
+        """Write all lines. During this call the event loop may append other lines to the file.
 
         Each piece begins with a line feed, because the line before it may be incomplete.
         """

@@ -23,13 +23,13 @@ _MAY_PASS: Final = frozenset(
 
 
 class LocalTransactions:
-    """Writes the local transactions of a queue to a journal and reads them back."""
+    """Writes the local transactions of a queue to a journal, and restores them at start."""
 
     def __init__(self, journal: TransactionJournal, queue: Queue) -> None:
         self.journal = journal
         self._queue = queue
         self._set_aside: list[JournalEntry] = []
-        """Transactions of the last run that the pool refuses now; the journal keeps them."""
+        """Transactions of the last run that the pool refuses now, but that stay in the journal."""
 
     def append(self, entered: list[PooledTransaction], now: float) -> None:
         """Write the local transactions among `entered` to the journal, before their senders get a response."""

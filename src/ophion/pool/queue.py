@@ -1,7 +1,7 @@
 """Pooled transactions by sender and nonce: build order, nonce gaps, eviction.
 
 The queue knows only prices and nonces, and reads neither clock nor chain. Each sender has a *run*: the unbroken series
-of nonces from the account's nonce on. These transactions can be built; transactions beyond a gap wait.
+of nonces from the account's nonce on. Transactions in the run can be built; transactions beyond a gap wait.
 
 Build order: highest effective tip first, then earliest arrival, each sender in nonce order.
 
@@ -188,7 +188,7 @@ class Queue:
     def take_mined(self, hashes: Sequence[Hash32]) -> list[PooledTransaction]:
         """Remove mined transactions. The caller moves the senders to their new nonces afterwards.
 
-        Returns the transactions, so that the caller can free them later.
+        Returns the transactions, because freeing thousands takes long and the caller does this later.
         """
         by_hash = self.by_hash
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
