@@ -50,7 +50,9 @@ class AccountContract:
         transactions: Iterable[Transaction],
         limit_s: float | None = None,
     ) -> Iterator[tuple[int, Refusal]]:
-        """As `refusals`, with the whole `Refusal`. `limit_s` is a shorter time limit of each call."""
+        """Same as `refusals`, but yields a `Refusal` instead of its text. `limit_s` shortens the time limit of each
+        call.
+        """
         if not self._is_there(parent, state):
             return
         asked: list[tuple[int, Address, str]] = []

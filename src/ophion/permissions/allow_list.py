@@ -34,7 +34,9 @@ class AllowList(Generic[T]):
         """Read the allow-list from its file. Raises `RulesError`."""
         self.file = file
         self.mark = file.mark()
-        """Value of `RulesFile.mark` when the file was read. It differs once another program has changed the file."""
+        """Value of `RulesFile.mark` when this list read or wrote the file. A different current value means that another
+        program has changed the file.
+        """
         self.entries: dict[T, None] = file.read()
         self.changed: Topic[ListChanged[T]] = Topic()
         if file.is_read_only():
@@ -71,8 +73,8 @@ class AllowList(Generic[T]):
         """Write the changed list to its file; may run in any thread. Returns a function that changes the list in
         memory, to be called on the event loop.
 
-        A file that another program has changed is not overwritten. The change then applies only in memory, until a
-        restart.
+        A file that another program has changed is not overwritten; in this case the change applies only in memory,
+        until a restart.
         """
         self.check(added, removed)
         problem: RulesError | None = None
@@ -87,7 +89,7 @@ class AllowList(Generic[T]):
         return self.replacing(entries, problem)
 
     def replacing(self, entries: dict[T, None], problem: RulesError | None = None) -> Callable[[], None]:
-        """Return a function that replaces the list, and afterwards raises `problem` if it is given."""
+        """Return a function that replaces the list. If `problem` is given, the function raises it afterwards."""
         before = self.entries
         change = ListChanged(
             tuple(item for item in entries if item not in before), tuple(item for item in before if item not in entries)

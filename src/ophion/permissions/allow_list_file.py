@@ -82,7 +82,7 @@ class RulesFile(Generic[T]):
         return not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(self.path, os.W_OK)
 
     def mark(self) -> object:
-        """Return a value that changes with the file, or None if the file does not exist."""
+        """Return a value that differs after a change of the file, or None if the file does not exist."""
         try:
             found = self.path.stat()
         except OSError:

@@ -159,7 +159,7 @@ def named_url(name: tuple[str, str, int]) -> str:
 
 
 def _enode(name: tuple[str, str, int] | None) -> Enode | None:
-    """Convert (id, host, port) to an enode. None if the host is not an IP address."""
+    """Convert (id, host, port) to an enode. Returns None if the host is not an IP address."""
     try:
         return None if name is None else Enode.parse(named_url(name))
     except EnodeError:

@@ -19,7 +19,7 @@ class ContractAdmission:
     """Calls the account contract on the state of the head. Runs on the event loop.
 
     If a call uses up its gas or its time, this rule permits the transaction, and does not call the contract again
-    before the next block. Block building then decides.
+    before the next block. Block building decides about such transactions.
     """
 
     def __init__(self, contract: AccountContract, chain: Chain) -> None:
@@ -30,11 +30,11 @@ class ContractAdmission:
         self._answered_at: Hash32 | None = None
 
     def prepare(self, transactions: Sequence[Transaction]) -> None:
-        """Call the contract for transactions that arrive together. One call into the extension costs a fraction of a
-        call for each.
+        """Call the contract for transactions that arrive together. One call into the extension for all costs a fraction
+        of single calls.
 
-        The first call is made alone, because it tells whether the contract is too expensive at this head. Later slow
-        calls are left to `refusal`.
+        The first transaction is checked alone, because its call shows whether the contract is too expensive at this
+        head. If a later call is slow, `refusal` checks its batch and all further transactions one by one.
         """
         head = self._chain.head
         self._answers, self._answered_at = {}, head.hash

@@ -45,7 +45,9 @@ class Refusal(Struct, frozen=True):
 
 
 class ContractCalls:
-    """Calls one rules contract and caches its answers. Thread-safe; two threads may make the same call at once."""
+    """Calls one rules contract and caches its answers. Thread-safe; two threads may make the same call at the same
+    time.
+    """
 
     def __init__(self, chain: Chain, contract: Address) -> None:
         self.contract = contract
@@ -61,7 +63,8 @@ class ContractCalls:
     def refusal(
         self, header: HashedHeader, state: State, question: bytes, read: Callable[[bytes], bool]
     ) -> Refusal | None:
-        """Explain why the contract refuses a request after this block. None if the contract permits the request.
+        """Explain why the contract refuses a request after this block. Returns None if the contract permits the
+        request.
 
         A malformed reply counts as a refusal.
         """
@@ -77,7 +80,7 @@ class ContractCalls:
     ) -> list[Refusal | None]:
         """Return the reason why the contract refuses each question, or None. Uncached questions share one call.
 
-        `limit_s` is a shorter time limit of each question.
+        `limit_s` shortens the time limit of each question.
         """
         answers = self._answers.get(header.hash)
         if answers is None:
@@ -139,8 +142,8 @@ def _shown(reason: str | None) -> str:
 
 
 def answer_of(chain: Chain, header: HashedHeader, contract: Address, question: bytes) -> bytes:
-    """Call a contract in the state after a block and return its output. Empty if the call fails or the state is
-    pruned.
+    """Call a contract in the state after a block and return its output. The output is empty if the call fails or the
+    state is pruned.
     """
     try:
         state = chain.store.state(header.header.state_root)

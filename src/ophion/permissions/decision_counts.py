@@ -19,12 +19,12 @@ class DecisionCounts:
         self._lock = Lock()
 
     def record(self, refusal: T | None) -> T | None:
-        """Count one decision and return `refusal` unchanged. None counts as permitted."""
+        """Count one decision and return `refusal` unchanged. If `refusal` is None, the decision counts as permitted."""
         self.add(refusal is None, refusal is not None)
         return refusal
 
     def add(self, permitted: int, refused: int) -> None:
-        """Count several rule decisions: `permitted` yes and `refused` no."""
+        """Count several rule decisions, by result."""
         with self._lock:
             self.permitted += permitted
             self.refused += refused

@@ -2,8 +2,8 @@
 
 A change applies to the allow-lists of this node if the node has such lists, otherwise to the rules contracts of the
 network. With `Change.is_call`, the change always applies to the contracts. The dry run does not execute a contract with
-the new rules. For the accounts and nodes in the change, it assumes that the contract answers as the change says. For
-all others, it calls the current contract.
+the new rules. For the accounts and nodes in the change, the dry run assumes that the contract answers as the change
+says. For all other accounts and nodes, the dry run calls the current contract.
 """
 
 from __future__ import annotations

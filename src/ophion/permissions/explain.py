@@ -119,7 +119,7 @@ def _by_contract(
 
 
 def _since(chain: Chain, block: HashedHeader, is_same: Callable[[HashedHeader, State], bool]) -> int | None:
-    """Return the block since which the answer has not changed. None if that block is too far back."""
+    """Return the block since which the answer has not changed, or None if that block is too far back."""
     cursor = block
     for _ in range(_REACH):
         if cursor.number == 0:

@@ -27,8 +27,8 @@ class RulesFileWatcher:
     name = "files of permissions"
 
     def __init__(self, lists: Sequence[AllowList[Any]], lane: Lane, lock: asyncio.Lock) -> None:
-        """Create the watcher. The node holds `lock` while it changes a list, because file and memory differ
-        meanwhile.
+        """Create the watcher. The node holds `lock` while it changes a list, because file and memory differ during the
+        change.
         """
         self._lists = lists
         self._lane = lane
@@ -64,7 +64,7 @@ class RulesFileWatcher:
 
 
 def _difference(listed: AllowList[Any]) -> str | None:
-    """Describe how a file differs from the list in force. None if both are equal."""
+    """Describe how a file differs from the list in force. Returns None if there is no difference."""
     entries = listed.entries
     try:
         found = listed.file.read()

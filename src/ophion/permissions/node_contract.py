@@ -63,7 +63,9 @@ class NodeContract:
             raise ConfigError(f"{_INVALID}: {refusal.text}.")
 
     def refusal(self, source: Enode, destination: Enode, block: HashedHeader | None = None) -> str | None:
-        """Explain why two nodes may not connect after a block (default: the head). None if they may connect."""
+        """Explain why two nodes may not connect after a block (default: the head). Returns None if the nodes may
+        connect.
+        """
         block = block or self._chain.head
         refusal = self.verdicts.record(self._ask(block, self._chain.state(block.header), source, destination))
         return None if refusal is None else refusal.text

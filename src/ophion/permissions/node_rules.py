@@ -53,16 +53,18 @@ class NodeRules:
         self.local = Enode(own_id, "127.0.0.1", 0, 0)
         """This node's own enode; the listener sets it."""
         self.changed: Topic[None] = Topic()
-        """Published when permissions may have been withdrawn."""
+        """Published when the rules may have withdrawn a permission."""
         self.contract: NodeContract | None = None
-        """The node contract, called only for nodes that the list permits. None without a contract."""
+        """The node contract, called only for nodes that the list permits; None if there is no contract."""
         self.is_in_sync: Callable[[], bool] = lambda: True
         self.peer_ids: Callable[[], Iterable[bytes]] = tuple
         """Returns the node ids of the connected peers."""
         self.list_verdicts = DecisionCounts()
         """Counts of the decisions that the allow-list of nodes has made."""
         self.sync_verdicts = DecisionCounts()
-        """Counts of the decisions whether the contract applies while the node syncs. Counted only with bootnodes."""
+        """Counts of decisions by the rule that only bootnodes are permitted while the node syncs. Counted only if the
+        node has bootnodes.
+        """
         self._host_names: HostNames | None = None
         self._bootnodes = bootnodes
         self._listed = listed
@@ -75,8 +77,8 @@ class NodeRules:
     def use_host_names(self, host_names: HostNames, reverse: ReverseNames | None = None) -> None:
         """Resolve the host names of listed nodes before nodes are compared.
 
-        If a host name gets a new address, the rules use the new address at once. For contracts that list host names,
-        `reverse` finds the host name of an address.
+        If a host name gets a new address, the rules use the new address immediately. For contracts that list host
+        names, `reverse` finds the host name of an address.
         """
         self._host_names = host_names
         if self.contract is not None and reverse is not None:
@@ -110,11 +112,11 @@ class NodeRules:
         return node_id in self._listed_ids or node_id in self._bootnodes
 
     def refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """Return why the rules refuse an action between this node and another; None if they permit it."""
+        """Return why the rules refuse an action between this node and another; None if the action is permitted."""
         return self.refusal(*self._ends(self.resolve(remote), action), action)
 
     def contract_refusal_of(self, remote: Enode, action: Action) -> str | None:
-        """Return why the contract refuses an action between this node and another; None if the contract permits it."""
+        """Return why the contract refuses an action between this node and another; None if the action is permitted."""
         return None if self.contract is None else self._by_contract(self.contract, *self._ends(remote, action), action)
 
     def _ends(self, remote: Enode, action: Action) -> tuple[Enode, Enode]:
@@ -122,7 +124,7 @@ class NodeRules:
         return (remote, self.local) if action in _INWARD else (self.local, remote)
 
     def refusal(self, source: Enode, destination: Enode, action: Action) -> str | None:
-        """Return why the rules refuse an action between any two nodes; None if they permit it."""
+        """Return why the rules refuse an action between any two nodes; None if the action is permitted."""
         refusal = self._by_list(source, destination)
         if refusal is not None or self.contract is None:
             return refusal

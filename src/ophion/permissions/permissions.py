@@ -156,7 +156,9 @@ class Permissions:
     # --- decisions --------------------------------------------------------------------------------------
 
     def account_refusal(self, sender: Address) -> str | None:
-        """Explain why the list of this node does not permit an account to send. None if the list permits it."""
+        """Explain why the list of this node does not permit an account to send. Returns None if the list permits the
+        account.
+        """
         accounts = self._accounts
         if accounts is None:
             return None
@@ -205,12 +207,12 @@ class Permissions:
 
     @property
     def listed_accounts(self) -> AllowList[Address] | None:
-        """The account allow-list, or None if the node has none."""
+        """The account allow-list, or None if the node does not have this list."""
         return self._accounts
 
     @property
     def listed_nodes(self) -> AllowList[Enode] | None:
-        """The node allow-list, or None if the node has none."""
+        """The node allow-list, or None if the node does not have this list."""
         return self._nodes
 
     @property

@@ -20,8 +20,8 @@ _MAX_S: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20
 
 
 def authorities(transaction: Transaction) -> list[Address]:
-    """Return the accounts that signed an authorization in the transaction, without duplicates. Empty for other
-    transaction types.
+    """Return the accounts that signed an authorization in the transaction, without duplicates. Other transaction types
+    have no authorities.
 
     Ignores chain id and nonce of an authorization, because the result must not depend on the state.
     """

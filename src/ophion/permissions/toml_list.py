@@ -1,4 +1,4 @@
-"""Edits one list of strings inside a TOML file without touching the rest.
+"""Edits one list of strings inside a TOML file without changing other parts of the file.
 
 An operator's file has comments, an order and other keys, so it is not rewritten from parsed data. The list is located
 in the text, and entries are cut out or inserted. The caller parses the result before it is written (`allow_list_file`).
