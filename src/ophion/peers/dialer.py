@@ -103,7 +103,7 @@ class Dialer:
             tasks.create_task(self._attempt(enode))
 
     def _pause(self) -> float | None:
-        """Seconds until the next attempt. None means that `run` waits until `wake` is called or an attempt ends."""
+        """Seconds until the next attempt. If None, `run` waits until `wake` is called or an attempt ends."""
         due = self._plan.next_due(self, self._free)
         if due is None or self._reserved >= _MAX_DIALS:
             return None

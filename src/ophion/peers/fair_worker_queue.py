@@ -39,7 +39,7 @@ class FairWorkerQueue(Generic[Owner]):
         self._members_in_a_row = 0
 
     async def run(self, owner: Owner, work: Callable[[], T], deadline_s: float | None = None) -> T:
-        """Run a job for a peer. Raises `DeadlineExceeded` if the job has not ended, or not even started, in time."""
+        """Run a job for a peer. Raises `DeadlineExceeded` if the job has not ended before the deadline."""
         if not self._lane.threads:
             return await self._lane.run(work, deadline_s)
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()

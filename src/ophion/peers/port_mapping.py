@@ -46,7 +46,7 @@ class PortMapping:
         return external
 
     async def release(self) -> None:
-        """Remove the port mappings, if the router answers in time."""
+        """Remove the port mappings. If the router does not answer before the timeout, the mappings stay."""
         if self._gateway is None:
             return
         with contextlib.suppress(TimeoutError, GatewayError, OSError):

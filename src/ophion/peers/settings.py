@@ -33,7 +33,7 @@ class PeerSettings(Struct, frozen=True):
     asks_router: bool = False
     """Whether to request a port mapping from the router with UPnP."""
     record_file: Path | None = None
-    """File for the node record. None means that the record is not stored."""
+    """File for the node record; None if the record is not stored."""
     timing: StageTimeouts = field(default_factory=StageTimeouts)
 
 

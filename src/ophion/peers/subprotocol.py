@@ -36,6 +36,6 @@ class Subprotocol(Protocol):
     capabilities: Sequence[Capability]
 
     def attach(self, peer: Peer, version: int) -> Attached:
-        """Start the sub-protocol on a connection, after Hello and before the first message. The sub-protocol may send
-        at once.
+        """Start the sub-protocol on a connection, after Hello and before the first message. The sub-protocol may
+        already send messages.
         """

@@ -102,7 +102,7 @@ class Gateway(Struct, frozen=True):
 async def find_gateway(
     interface: str = "0.0.0.0", search_address: tuple[str, int] = SEARCH_ADDRESS, search_s: float = SEARCH_S
 ) -> Gateway | None:
-    """Return the first router with a port mapping service, or None if no router answers in time."""
+    """Return the first router with a port mapping service, or None if no router answers before the timeout."""
     loop = asyncio.get_running_loop()
     responses: asyncio.Queue[tuple[bytes, str]] = asyncio.Queue(16)
     try:

@@ -134,8 +134,8 @@ class Channel:
         self._stuck_at = 0
 
     def stall_error(self) -> str | None:
-        """Return an error text if bytes are buffered and the remote node has read none of them since the last check.
-        None if the remote node reads.
+        """Return an error text if bytes are buffered and the remote node has read nothing since the last check,
+        otherwise None.
         """
         waiting = self.transport.get_write_buffer_size() if self.transport and self.is_writing_paused else 0
         is_stuck = waiting > 0 and waiting == self._stuck_at
@@ -181,7 +181,7 @@ class Channel:
         return None
 
     def abort(self) -> None:
-        """Close the socket at once."""
+        """Close the socket without a Disconnect."""
         if self.transport is not None:
             self.transport.abort()
 

@@ -141,8 +141,8 @@ class Connection(asyncio.Protocol):
     # --- sending ------------------------------------------------------------------------------------
 
     def send(self, shared: SharedCapability, code: int, payload: bytes, may_drop: bool) -> bool:
-        """Queue one message. Returns False if the connection has ended or the send queue is full. A full queue drops
-        gossip (`may_drop`); any other message then disconnects the peer.
+        """Queue one message. Returns False if the connection has ended or the send queue is full. If the queue is full,
+        gossip (`may_drop`) is dropped, and any other message disconnects the peer.
         """
         if self._ending is not None:
             return False
@@ -386,7 +386,7 @@ class Connection(asyncio.Protocol):
         self._context.loop.call_soon(self.finish)
 
     def abort(self) -> None:
-        """Close the socket at once."""
+        """Close the socket without a Disconnect."""
         self._channel.abort()
 
     def finish(self) -> None:

@@ -1,7 +1,7 @@
-"""`Listener`: the TCP port for peers. Accepts sockets at once, or in batches during a flood.
+"""`Listener`: the TCP port for peers. Accepts each socket when it arrives, or in batches during a flood.
 
 Accepting and closing a socket costs less than the iteration of the event loop around it. During a flood, sockets wait
-some milliseconds in the listen backlog, and the listener accepts them together.
+some milliseconds in the listen backlog, and the listener accepts all of these sockets together.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Listener:
             except (BlockingIOError, ConnectionError):
                 return True  # the backlog is empty, or the remote node has closed the connection
             except OSError as error:
-                # no file descriptors are left: pause accepting, because waiting sockets would wake the event loop again
-                # at once
+                # no file descriptors are left: pause accepting, because waiting sockets would wake the event loop in
+                # each iteration
                 log.warning("cannot accept peer connections error=%s", error)
                 self._loop.remove_reader(self._socket.fileno())
                 self._timer = self._loop.call_later(_RETRY_S, self._take_batch)

@@ -31,7 +31,7 @@ class PeerLiveness:
         self.is_pinged = True
 
     def problem(self, now: float, has_partial_message: bool) -> str | None:
-        """Return why the peer has timed out. None if the peer has not timed out."""
+        """Return why the peer has timed out, or None if the peer has not timed out."""
         timing = self._timing
         if self.is_probed:
             return "no answer to a ping after a second connection proved the same key"

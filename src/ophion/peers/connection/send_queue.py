@@ -1,7 +1,7 @@
 """`SendQueue`: the send queue of one peer, bounded in bytes.
 
-Messages stay unencrypted until the socket can send them. So all queues share one copy of a block, and the messages of a
-closed connection are never encrypted.
+Messages in the queue are not encrypted until the socket can send more bytes. So all queues share one copy of a block,
+and the messages of a closed connection are never encrypted.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Traffic:
         self.connected: Counter[str] = Counter()
         """Number of accepted peers, by direction: `inbound` or `outbound`."""
         self.disconnected: Counter[tuple[str, str]] = Counter()
-        """Number of ended connections, by the side that ended them (`local` or `remote`) and by reason."""
+        """Number of ended connections, by the side that ended the connection (`local` or `remote`) and by reason."""
 
     def note_received(self, shared: SharedCapability, code: int, size: int) -> None:
         """Count one received message."""

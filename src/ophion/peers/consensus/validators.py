@@ -1,11 +1,11 @@
 """`Validators`: sends consensus messages to validator peers, and relays received messages.
 
-Own messages go to every validator of their height at once. A validator that reads too slowly is disconnected, and gets
-the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. They go to the
-validators that are not connected to the author (`ValidatorLinks`). Most validators get a large proposal from its author
-or another validator. So this node relays a large proposal after a delay, and only to validators that have not voted on
-it. The author may have sent it only to some validators. So after a longer delay, which grows with the validator set,
-this node also relays it to validators that are connected to the author.
+Own messages go immediately to every validator of their height. A validator that reads too slowly is disconnected, and
+gets the messages again when it reconnects. Relayed messages are sent unchanged, and dropped for slow peers. Relayed
+messages go to the validators that are not connected to the author (`ValidatorLinks`). Most validators get a large
+proposal from its author or another validator. So this node relays a large proposal after a delay, and only to
+validators that have not voted on it. The author may have sent it only to some validators. So after a longer delay,
+which grows with the validator set, this node also relays it to validators that are connected to the author.
 """
 
 from __future__ import annotations
@@ -233,8 +233,8 @@ class Validators:
             later(delay_s, self._relay_unvoted, proposal, others - unreached)
 
     def _relay_unvoted(self, proposal: Proposal, validators: Collection[Address]) -> None:
-        """Relay a proposal to those of `validators` that have not voted on it. Does nothing if consensus at the height
-        of the proposal is reached.
+        """Relay a proposal to the members of `validators` that have not voted on the proposal. Does nothing if
+        consensus at the height of the proposal is reached.
         """
         if self._driver.current_height <= proposal.height:
             voters = self._voted.get(proposal.block.digest, ())

@@ -214,7 +214,7 @@ class Discovery:
                 self.forget(enode.node_id)
 
     def set_bootnodes(self, bootnodes: Sequence[Enode]) -> None:
-        """Set the bootnodes whose addresses are known, and ping the new bootnodes at once."""
+        """Set the bootnodes whose addresses are known, and ping the new bootnodes."""
         before = self._bootnodes
         self._bootnodes = tuple(one for one in bootnodes if one.ip and one.node_id != self._own_id)
         if self._tasks is not None:
@@ -321,7 +321,9 @@ class Discovery:
         return self._ask(enode, ping, PacketKind.PONG)
 
     def _ask(self, enode: Enode, packet: Packet, answer: PacketKind) -> _Request | None:
-        """Send a request, or return the open request of the same type to this node. None if too many are open."""
+        """Send a request, or return the open request of the same type to this node. Returns None if too many requests
+        are open.
+        """
         key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:
             return known
@@ -496,7 +498,7 @@ class Discovery:
 
     async def _learn(self, enode: Enode, learning: set[bytes]) -> None:
         try:
-            # wait, so that the remote node can finish its own requests first
+            # wait, so that requests of the remote node to this node come first
             await asyncio.sleep(_PING_BACK_S)
             record = await self.request_record(enode)
             if record is not None and record.chain is not None and not self._context.chain.is_ours(record.chain):

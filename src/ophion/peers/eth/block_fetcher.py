@@ -1,11 +1,11 @@
 """Fetches blocks that peers announce by hash (networking.md 3.9).
 
 The fetcher waits half a second, because most blocks also arrive as NewBlock. Then it requests the header and the body
-from one announcing peer after another, network members (validators, static and permitted nodes) first. It requests a
-missing parent at once.
+from one announcing peer after another, network members (validators, static and permitted nodes) first. A missing parent
+is requested without this wait.
 
 Announcements and fetches are bounded per peer. A fetch runs as a task of the peer's connection, so a peer that
-announces blocks and does not deliver them delays only its own announcements.
+announces blocks without delivering delays only its own announcements.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class BlockFetcher:
 
     def _ask_next(self, hash: Hash32) -> None:
         """Fetch a block from the first announcer with a free fetch slot. If all announcers are busy, queue the block at
-        each of them.
+        each announcer.
         """
         pending = self._pending[hash]
         for peer in pending.announcers:

@@ -139,8 +139,8 @@ class BlockGossip:
         peer.raise_head(PeerHead(header.hash, weight, block.number))
 
     def _takes_over(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> bool:
-        """Process the block of a network member at once, although a copy from an unknown peer is already queued,
-        because jobs of unknown peers wait longer. Returns False if the queued copy waits for its parent.
+        """Process the block of a network member although a copy from an unknown peer is already queued, because jobs of
+        unknown peers wait longer. Returns False if the queued copy waits for its parent.
         """
         if self._chain.header(header.parent_hash) is None or not self._held.take_over(peer, header.hash, encoded.size):
             return False
@@ -327,7 +327,7 @@ class BlockGossip:
         self._forget_old_orphans()
 
     def note_synchronised(self, blocks: Collection[ChainBlock]) -> None:
-        """Record blocks that synchronisation is about to import. These blocks are not announced one by one."""
+        """Record blocks that synchronisation is about to import. Such blocks are not announced one by one."""
         self._foreign.update([block.header.hash for block in blocks])
 
     def announce_head_again(self) -> None:
@@ -371,7 +371,9 @@ class BlockGossip:
                 self.sent += 1
 
     def _holders(self, header: HashedHeader) -> Collection[Address]:
-        """Addresses of the validators that decided the block. These validators have the block and get only its hash."""
+        """Addresses of the validators that decided the block. Such validators have the block, so this node sends them
+        only its hash.
+        """
         if not self._is_final:
             return ()
         parent = self._chain.header(header.parent_hash)

@@ -58,7 +58,7 @@ class RequestHandler:
         self._is_running = False
 
     def asked(self, code: Code, payload: bytes) -> None:
-        """Respond to a request at once, or queue it."""
+        """Respond to a request now, or queue the request."""
         request_id, body = decode_get(payload, code)
         if code is Code.GET_POOLED_TRANSACTIONS:
             # answer here and not in a worker thread, because the event loop owns the transaction pool

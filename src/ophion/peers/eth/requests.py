@@ -2,7 +2,7 @@
 
 At most five requests are open, because other clients refuse more; further callers wait. A request returns the encoded
 body of its response or raises `RequestFailed`. Late responses are ignored. Unsolicited responses are a protocol breach.
-A cancelled request also counts as timed out if no response arrives within the time limit.
+If a request is cancelled and no response arrives within its time limit, the request counts as timed out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RequestFailed(OphionError):
 
 
 class RequestTimedOut(RequestFailed):
-    """Raised when the response does not arrive in time."""
+    """Raised when the response does not arrive before the timeout."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what, f"no response within {TIMEOUT_S:g} s")
@@ -54,8 +54,8 @@ class Requests:
         timeout_s: float = TIMEOUT_S,
         cancelled_timed_out: Callable[[], None] = lambda: None,
     ) -> None:
-        """Create the requests of a peer. `cancelled_timed_out` is called when a cancelled request gets no response in
-        time.
+        """Create the requests of a peer. `cancelled_timed_out` is called when a cancelled request gets no response
+        before its timeout.
         """
         self._send = send
         self._cancelled_timed_out = cancelled_timed_out
@@ -126,7 +126,7 @@ class Requests:
             if not found.waiter.done():
                 found.waiter.set_exception(RequestFailed(found.answer.label, "the peer has disconnected"))
         self._open.clear()
-        # break the reference cycles with the peer, so that Python frees the peer at once
+        # break the reference cycles with the peer, so that Python frees the peer without a garbage collection
         self._send = _send_to_closed_peer
         self._cancelled_timed_out = _ignore
 

@@ -1,8 +1,8 @@
 """The differences between eth versions, one table entry per version (networking.md 3.2).
 
 eth/69 sends the block range instead of the total difficulty. Clique needs the total difficulty for fork choice, so only
-IBFT 2.0 and QBFT networks offer eth/69. eth/66 is for older clients (GoQuorum, Besu before 22.10.3). It announces
-transactions by hash only and has GetNodeData, to which this node sends empty responses.
+IBFT 2.0 and QBFT networks offer eth/69. eth/66 is for older clients (GoQuorum, Besu before 22.10.3). In eth/66,
+announcements of transactions have only hashes. Its message GetNodeData gets empty responses from this node.
 """
 
 from __future__ import annotations

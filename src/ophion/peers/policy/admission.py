@@ -24,11 +24,11 @@ class PeerLimits(Struct, frozen=True):
 
     max_peers: int = 25
     max_inbound: int | None = None
-    """Limit of inbound peers. None means no limit."""
+    """Limit of inbound peers; None for no limit."""
 
     @classmethod
     def of(cls, max_peers: int, percentage: int | None) -> PeerLimits:
-        """Build limits from the percentage of inbound peers. None means no inbound limit."""
+        """Build limits from the maximum percentage of inbound peers, or None for no inbound limit."""
         return cls(max_peers, None if percentage is None else max_peers * percentage // 100)
 
 
@@ -58,7 +58,7 @@ class Admission:
         )
 
     def judge(self, newcomer: Peer, now: float) -> Peer | None:
-        """Return the existing connection that `newcomer` replaces, or None. Both connections are with the same node.
+        """Return the existing connection to the same node that `newcomer` replaces, or None.
 
         Raises `PeerMisbehaved` with the disconnect reason when the newcomer is rejected.
         """

@@ -74,7 +74,7 @@ class DialPlan:
         return True
 
     def readdress(self, address: Callable[[Enode], Enode], now: float) -> None:
-        """Update the addresses of static peers with host names. A peer with a new address is due at once."""
+        """Update the addresses of static peers with host names. A peer with a new address becomes due immediately."""
         for enode, target in self._static.items():
             current = address(enode) if enode.host else enode
             if current != target.enode:
@@ -146,8 +146,8 @@ class DialPlan:
                 yield target.enode
 
     def next_due(self, busy: Container[bytes], free: int) -> float | None:
-        """Return the time of the next dial. None if no node will be due, unless the plan or the connected
-        peers change.
+        """Return the time of the next dial, or None if no node becomes due before the plan or the connected peers
+        change.
         """
         targets = [target for target in self._static.values() if target.enode.ip]
         targets += (target for target in self._found.values() if free > 0 or self._is_member(target.enode.node_id))

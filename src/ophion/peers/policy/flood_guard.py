@@ -2,8 +2,8 @@
 
 The rules can only be checked after Hello, and a handshake up to Hello costs half a millisecond of key agreements and
 signatures. When the rules refuse many nodes, this node first decrypts only the auth message, which names the caller's
-node id. This costs a tenth of a handshake. Known nodes then continue with the handshake; unknown nodes continue only
-when they dial a second time. Honest nodes redial after one to three seconds. A flood that uses a new key for each
+node id. Decrypting costs a tenth of a handshake. Known nodes then continue with the handshake; unknown nodes continue
+only when they dial a second time. Honest nodes redial after one to three seconds. A flood that uses a new key for each
 attempt never redials with the same key, and a reused key is remembered as refused.
 
 The auth message does not prove the node id. An attacker with another node's id fails later in the handshake.
@@ -107,7 +107,7 @@ class FloodGuard:
     def needs_early_node_id(self, ip: str, now: float, undecided: int = 0) -> bool:
         """Whether callers from this address must send their node id before the full handshake.
 
-        `undecided` is the number of pending handshakes from the address. These handshakes count as refusals.
+        `undecided` is the number of pending handshakes from the address. Pending handshakes count as refusals.
         """
         if self._all.left(now) < 1:
             return True

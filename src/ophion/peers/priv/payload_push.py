@@ -1,6 +1,6 @@
 """`PayloadPush`: sends payloads and groups to one peer in batches, and tracks acknowledgements.
 
-A window bounds the unacknowledged bytes. Further records wait in this queue. So the send buffer does not overflow, and
+A window bounds the unacknowledged bytes. Further records wait in a queue, so that the send buffer does not overflow and
 a slow peer stays connected.
 """
 
@@ -36,8 +36,8 @@ class PayloadPush:
         self._is_over = False
 
     def put(self, entry: EnclaveRecord) -> Push:
-        """Queue a record. The returned future resolves to None when the peer has stored it durably, or to the reason of
-        a refusal.
+        """Queue a record. The returned future resolves to None when the peer has stored the record durably, or to the
+        reason of a refusal.
         """
         loop = asyncio.get_running_loop()
         push: Push = loop.create_future()
@@ -45,7 +45,7 @@ class PayloadPush:
             push.set_exception(EnclaveLinkLost())
             return push
         waiting = self._waiting.get(entry.label)
-        if waiting is not None:  # the queue already holds this record
+        if waiting is not None:  # the record is already queued or sent
             waiting.append(push)
             return push
         self._waiting[entry.label] = [push]

@@ -88,7 +88,7 @@ class PrivPeer:
     # --- EnclaveLink (called by the enclave) --------------------------------------------------------
 
     def push(self, entry: EnclaveRecord) -> Push:
-        """Queue a payload or group for the peer. Several of them are sent in one message."""
+        """Queue a payload or group for the peer. One message may have several."""
         return self._pushes.put(entry)
 
     async def listing(self, key: bytes, after: int) -> RecordListing:
@@ -299,7 +299,7 @@ class PrivPeer:
         return self._send(code, messages.encode_bodies(entries))
 
     def _check_acks(self) -> None:
-        """Disconnect a peer that does not acknowledge in time."""
+        """Disconnect a peer that does not acknowledge before the timeout."""
         self._watch = None
         oldest = self._pushes.oldest_s()
         if oldest > _TIMEOUT_S:

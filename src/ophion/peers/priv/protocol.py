@@ -37,7 +37,7 @@ class PrivProtocol:
         self.capabilities: Sequence[Capability] = (self.capability,)
 
     def attach(self, peer: Peer, version: int) -> PrivPeer:
-        """Attach to a connection and announce the local enclave keys at once."""
+        """Attach to a connection and announce the local enclave keys."""
         attached = PrivPeer(peer, self.enclave, self.node_id, self.clock, self.entropy, self.lane)
         attached.announce()
         return attached

@@ -1,7 +1,7 @@
 """Hello: the first message of each node (networking.md 1.8).
 
 Decoding is lenient where clients differ: it accepts any version, any order of capabilities, additional elements and an
-empty name. It is strict about the size and the node id, which has 64 bytes and is not all zero.
+empty name. Decoding is strict about the size and the node id: 64 bytes, not all zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The snap/1 requests as typed values. Rust encodes the responses, and verifies those of other nodes.
+"""The snap/1 requests as typed values. Rust encodes the responses of this node, and verifies the responses of other
+nodes.
 
 GetAccountRange   [id, root, origin, limit, bytes]
 GetStorageRanges  [id, root, [account ...], origin, limit, bytes]
@@ -171,7 +172,7 @@ def _hash(encoded: bytes, code: Code) -> Hash32:
 
 
 def _key(encoded: bytes, default: Hash32, code: Code) -> Hash32:
-    """Decode a bound of the requested storage range. An empty string stands for `default`."""
+    """Decode a bound of the requested storage range. An empty string means `default`."""
     item = rlp.decode(encoded, 0)
     return default if item == b"" else block_hash(item, code.label)
 

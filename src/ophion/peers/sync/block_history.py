@@ -38,7 +38,8 @@ from ophion.runtime.thread_pools import Lane, Lanes
 log = logging.getLogger(__name__)
 
 MAX_BLOCKS: Final = 64
-"""Maximum number of blocks in one step. Writing them takes some milliseconds, for which a block import may wait."""
+"""Maximum number of blocks in one step. Writing 64 blocks takes some milliseconds, for which a block import may wait.
+"""
 RETRY_S: Final = 5.0
 """Seconds to wait when no peer has the next bodies."""
 _REST: Final = 0.5
@@ -97,8 +98,8 @@ class HistoryDownload:
         return True
 
     def _headers(self, start: int, lowest: int) -> list[HashedHeader]:
-        """Return the headers below the block `start`, in descending order. They are not cached, because nothing else
-        needs them.
+        """Return the headers below the block `start`, in descending order. The headers are not cached, because nothing
+        else needs the headers.
         """
         found = []
         for number in range(start - 1, max(lowest, start - MAX_BLOCKS) - 1, -1):
@@ -163,7 +164,8 @@ class HistoryDownload:
     ) -> None:
         """Send a request to one peer after another, until a peer sends something. `first` is the first requested block.
 
-        Raises `RequestFailed` if no peer does, unless blocks before `first` are complete without it.
+        Raises `RequestFailed` if no peer sends anything and `is_needed` is set. The flag is False if the step can
+        already write other blocks.
         """
         tried: set[EthPeer] = set()
         while True:

@@ -1,7 +1,7 @@
 """One cycle of synchronisation: from the common ancestor up to the target's best block.
 
-One loop starts the header requests, body requests and imports that are possible now, and waits until one of them ends.
-Headers and bodies download while blocks are executed.
+One loop starts the header requests, body requests and imports that are possible now, and waits until one request or
+import ends. Headers and bodies download while blocks are executed.
 
 Only the target is blamed for an invalid chain. Other peers ("helpers") may lack headers or bodies without blame. Slow
 peers get no further requests, and a slow target is replaced (`peer_speed.py`).
@@ -34,7 +34,9 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 SKELETON_FROM: Final = 2000
 """Number of missing blocks from which the target sends a skeleton of headers and all peers fill the gaps."""
 RECENT_BLOCKS: Final = 128
-"""Number of last blocks whose bodies every peer must have. Snap synchronisation fetches them before the start."""
+"""Number of last blocks whose bodies every peer must have. Snap synchronisation fetches these bodies before the node
+starts.
+"""
 _PER_PEER: Final = 2
 """Limit of concurrent header requests per peer, and of concurrent body requests per peer."""
 _BATCH_BLOCKS: Final = 256
@@ -95,7 +97,7 @@ class Download:
         self._last_asked: dict[EthPeer, int] = {}
         self._request_count = 0
         self._without_bodies: set[EthPeer] = set()
-        """Peers without the bodies of the target's chain. This cycle requests no more bodies from them."""
+        """Peers without the bodies of the target's chain. This cycle requests no more bodies from such peers."""
         self._failures = 0
         self._is_importing = False
         self._is_asking_for_posts = False

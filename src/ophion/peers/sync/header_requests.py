@@ -75,7 +75,7 @@ class HeaderPlan:
         self._posts = list(posts)
 
     def next_stretch(self, horizon: int) -> HeaderRange | None:
-        """Return the next header range to request, up to the goal and the horizon. None when no range is left."""
+        """Return the next header range to request, up to the goal and the horizon, or None when no range is left."""
         if self._failed:
             return self._failed.pop(0)
         count = min(STRETCH, self.goal + 1 - self._next)

@@ -75,7 +75,7 @@ class HelperSpeed:
         self._mean_s.pop(peer, None)
 
     def usable(self, peers: Collection[EthPeer], now: float) -> list[EthPeer]:
-        """Return the peers without the slow peers. Returns all peers if all of them are slow."""
+        """Return the peers without the slow peers. If all peers are slow, returns all peers."""
         fast = [peer for peer in peers if self._slow_until.get(peer, 0.0) <= now]
         known = [peer for peer in fast if peer in self._known]
         if known and len(known) < len(fast) and now >= self._next_newcomer_at:

@@ -1,17 +1,17 @@
 """`Synchroniser`: detects a better chain among the peers and downloads it.
 
-It wakes when a peer connects, disconnects or raises its head. The peer with the best chain is the target of the next
-cycle. Small gaps are left to block gossip for a short time. After a failed cycle the target is paused for two seconds
-or more. Until a cycle imports blocks again, claimed heights are ignored. The target is then the peer with the fewest
-failures; a tie goes to the oldest connection. So a peer that claims a false height cannot block synchronisation, even
-if it reconnects with new keys.
+The synchroniser wakes when a peer connects, disconnects or raises its head. The peer with the best chain is the target
+of the next cycle. Small gaps are left to block gossip for a short time. After a failed cycle the target is paused for
+two seconds or more. Until a cycle imports blocks again, claimed heights are ignored. The target is then the peer with
+the fewest failures; a tie goes to the oldest connection. So a peer that claims a false height cannot block
+synchronisation, even if it reconnects with new keys.
 
 A peer may also answer correctly and as slowly as the time limits allow. If the import waits too long for the target,
-another peer is tried, and the fastest peer is chosen then.
+other peers are tried as target, and the fastest peer stays the target.
 
-`is_in_sync` says whether this node may validate transactions and produce blocks. It ignores claimed heights: a node is
-behind only if it has imported blocks from the target and lacks more than five further blocks. Otherwise any peer could
-stop block production by claiming a million blocks.
+`is_in_sync` says whether this node may validate transactions and produce blocks. The check ignores claimed heights: a
+node is behind only if it has imported blocks from the target and lacks more than five further blocks. Otherwise any
+peer could stop block production by claiming a million blocks.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Synchroniser:
         return 0 if history is None else history.failures
 
     def catch_up(self, address: Address | None, height: int) -> None:
-        """Synchronise at once, after a consensus message has shown that a peer has at least this height."""
+        """Start a sync cycle now, because a consensus message has shown that a peer has at least this height."""
         peer = None if address is None else self._eth.peers.by_address(address)
         if peer is not None and height > self._chain.head.number:
             self._is_urgent = True
