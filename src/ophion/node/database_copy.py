@@ -150,7 +150,8 @@ def damage(store: Store, most: int, on_progress: OnProgress) -> list[str]:
 def _forget_votes(folder: Path) -> None:
     """Remove the durable votes from a copy, because they are outdated by the time the copy is used.
 
-    A validator without votes waits until it cannot contradict its earlier votes. With outdated votes it would not wait.
+    A validator without stored votes waits until it cannot contradict its earlier votes. A validator with outdated votes
+    would not wait.
     """
     # lazy import: this module imports all consensus modules
     from ophion.producer.vote_store import DURABLE_VOTES_KEY, without_votes

@@ -107,7 +107,7 @@ class DataConfig(Options):
 
 
 class DataDirectory:
-    """An open data directory. This context manager holds the lock until the directory is closed."""
+    """An open data directory, as a context manager. Holds the lock until the directory is closed."""
 
     def __init__(self, path: Path, lock: int | None) -> None:
         self.path = path
@@ -309,7 +309,7 @@ def compaction_of(database: Path) -> Path:
 
 
 def forget_compaction(database: Path) -> None:
-    """Remove the files of a killed compaction. They may be as large as the database."""
+    """Remove the files of a killed compaction, which may be as large as the database."""
     folder = compaction_of(database)
     for name in (DATA_FILE, LOCK_FILE):
         (folder / name).unlink(missing_ok=True)

@@ -46,7 +46,7 @@ class DevBuild:
         self.fork: Fork | None = None
         self.base_root: Hash32 | None = None
         self.suggested_tip = config.dev.suggested_tip
-        """Priority fee to suggest to clients; None suggests the median of recent blocks."""
+        """Priority fee to suggest to clients; if None, the median of recent blocks."""
 
     @property
     def _starts_at_genesis(self) -> bool:

@@ -108,7 +108,7 @@ class DevFiles:
             raise ConfigError(f"--config-out: {path}: {error.strerror}") from error
 
     def _dump(self, path: Path) -> None:
-        """Write the state file. A process that is killed meanwhile leaves the previous file."""
+        """Write the state file. If the process is killed during the write, the previous file stays."""
         try:
             rewrite(path, orjson.dumps(dump(self._node)))
         except OSError as error:

@@ -26,7 +26,7 @@ def opened_fork(settings: ForkSettings) -> Fork:
 
 
 def _warn_if_away(settings: ForkSettings) -> None:
-    """Warn at once if the fork's source does not accept connections, because requests fail only after several
+    """Warn at start if the fork's source does not accept connections, because a request fails only after several
     retries.
     """
     number, folder = settings.block_number, settings.cache_path

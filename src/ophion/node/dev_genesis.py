@@ -26,7 +26,9 @@ _BASE_FEE = 1_000_000_000
 _MAX_FILE_BYTES = 256 * 1024 * 1024
 _ADDED_KEYS = ("coinbase", "mixHash")
 _FILE_KEYS = ("timestamp", "gasLimit", "baseFeePerGas", "extraData", "nonce", *_ADDED_KEYS)
-"""Members of the genesis file that replace those of the preset. Blocks after it have no difficulty."""
+"""Keys of the genesis file that replace the keys of the preset. The difficulty is not among them, because later blocks
+have none.
+"""
 
 
 def preset_genesis(config: CoreConfig) -> Genesis:
@@ -73,7 +75,7 @@ def preset_genesis(config: CoreConfig) -> Genesis:
 
 def _add_file(document: dict[str, Any], dev: DevConfig) -> None:
     """Add the accounts, the chain id and the header of a genesis file. Options of the command line have priority, and
-    the forks stay those of the development network.
+    the forks of the development network stay.
     """
     if dev.init_file is None:
         return

@@ -242,7 +242,7 @@ class DevConfig(Options):
 
     @property
     def suggested_tip(self) -> int | None:
-        """Priority fee that is suggested to clients; None suggests the median of recent blocks."""
+        """Priority fee that is suggested to clients; if None, the median of recent blocks."""
         default = None if self.preset is None else _SUGGESTED_TIP
         return default if self.priority_fee is None else self.priority_fee
 

@@ -16,7 +16,7 @@ from ophion.node.config import NodeConfig
 from ophion.node.interface_options import CHEAT_CODES, ApiGroup
 from ophion.runtime.options import LoadedConfig, OptionSource, OptionSpec, OptionTexts, load, read_flag, specs_of
 
-# SQL queries of clients stay off unless the user enables them
+# SQL queries of clients stay off unless the user enables the group
 _GROUPS = [group for group in ApiGroup if group is not ApiGroup.SQL]
 _EVERY_GROUP = ",".join(group.name for group in _GROUPS)
 _GROUPS_WITHOUT_CHEATS = ",".join(group.name for group in _GROUPS if group not in CHEAT_CODES)
@@ -39,7 +39,7 @@ titanoboa sends its name as origin. A web page cannot send this origin, because 
 
 _UNREAD_BYTES = 128 * 1024 * 1024
 """Send buffer of a WebSocket client. `anvil_mine` makes thousands of blocks a second; subscribers that decode each
-block in Python or JavaScript read them later.
+block in Python or JavaScript read more slowly.
 """
 
 DEV_OPTIONS = (

@@ -24,7 +24,7 @@ class ForeignLayout(Struct, frozen=True):
     patterns: tuple[str, ...]
     """Glob patterns relative to the data path."""
     source: str
-    """Option of `ophion migrate` that reads this client's chain; DIR stands for the data path."""
+    """Option of `ophion migrate` that reads this client's chain; `DIR` is replaced by the data path."""
 
 
 _FROM_GETH = "--from-geth=DIR"

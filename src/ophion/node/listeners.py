@@ -133,7 +133,7 @@ def share_port(http: PortService, websocket: PortService) -> None:
 
 
 def ipc_service(config: NodeConfig, context: RpcContext, websocket: PortService) -> IpcService:
-    """Build the service on a Unix socket. It has the methods and the subscriptions of WebSocket."""
+    """Build the service on a Unix socket, with the methods and the subscriptions of WebSocket."""
     from ophion.rpc.transport.ipc import IpcService
 
     assert isinstance(websocket, WebSocketService)

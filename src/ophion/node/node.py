@@ -61,7 +61,7 @@ def run_node(
 ) -> int | None:
     """Run a node in an open directory until a signal stops it. Returns the signal's number.
 
-    `validator_key` signs blocks and consensus messages. With None, the node's key signs them.
+    `validator_key` signs blocks and consensus messages; if None, the node's key signs.
     """
     # worker threads run Python too, and with the default switch interval the event loop would wait 5 ms for each thread
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

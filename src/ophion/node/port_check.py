@@ -77,7 +77,9 @@ def _requested_ports(config: NodeConfig) -> Iterator[_RequestedPort]:
 
 
 def _is_taken(host: str, port: int) -> bool:
-    """Whether the port is in use. Other problems are ignored, because the service reports them when it starts."""
+    """Whether the port is in use. Other problems are ignored here, because the service reports such problems when it
+    starts.
+    """
     try:
         # pass the host as bytes, so that Python does not import the idna codec
         places = socket.getaddrinfo(host.encode() or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -1,7 +1,7 @@
 """Reports the paths of a node that another user cannot use: `--print-paths-and-exit`.
 
-The entry point of a container starts as root. It gives these paths to the user of the node, then starts the node as
-this user.
+The entry point of a container starts as root. The entry point gives these paths to the user of the node, then starts
+the node as this user.
 """
 
 from __future__ import annotations

@@ -12,7 +12,9 @@ from ophion.runtime.options import OptionSource, OptionTexts
 
 
 class ValueRule(Struct, frozen=True):
-    """The replacement of a Besu value, and the reason shown in the warning. None as replacement omits the option."""
+    """The replacement of a Besu value, and the reason shown in the warning. If the replacement is None, the option is
+    omitted.
+    """
 
     replacement: str | None
     reason: str

@@ -1,10 +1,11 @@
 """Verifies the headers of a checkpoint, from the genesis block on.
 
-The header of a BFT block names its parent by hash, and a quorum of its validators has sealed it. So the seals of the
-last header prove all headers before it, if its validators are known. The validators follow from the genesis file and
-from the headers with votes, which are verified in order. All other headers are hashed without decoding. The block hash
-covers the list of validators, but not the seals, so the seals are compared with the list. This fast path takes half the
-time of the full header rules. The full rules apply to Clique, and to chains on which the fast path fails.
+Each header of a BFT chain names its parent by hash, and a quorum of validators has sealed each header. So the seals of
+the last header prove all earlier headers, if the validators of the last block are known. The validators follow from the
+genesis file and from the headers with votes, which are verified in order. All other headers are hashed without
+decoding. The block hash covers the list of validators, but not the seals, so the seals are compared with the list. This
+check is a fast path that takes half the time of the full header rules. The full rules apply to Clique, and to chains on
+which the fast path fails.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _verify_votes(
     on_progress: OnProgress,
 ) -> Hash32:
     """Check hashes and seals of all headers on the fast path. In headers with votes and in the last header, also check
-    that the sealing validators are the right ones.
+    that the listed validators are the validators of this height.
     """
     genesis_extra = engine.protocol(0).decode_extra(first.header.extra_data)
     seals = BftSeals(TrustAnchor(spec, engine, 0, tuple(sorted(set(genesis_extra.validators)))), engine)

@@ -13,8 +13,8 @@ _ROWS_A_STEP: Final = 10_000
 
 
 def remove_rest(store: Store, on_removed: Callable[[int], None]) -> None:
-    """Delete side blocks, private data, settings that the other node has stored, and all states except those of genesis
-    and head.
+    """Delete side blocks, private data, settings that the other node has stored, and all states except the states of
+    genesis and head.
 
     `on_removed` is called with the number of deleted trie nodes. Errors of the extension are raised unchanged.
     """

@@ -28,14 +28,14 @@ class _RemoteCaller(Struct, frozen=True):
 
 
 class NodeServices(Struct, frozen=True):
-    """What answers the requests of workers in the node."""
+    """The parts of the node that answer requests of workers."""
 
     dispatcher: Dispatcher
     """Dispatcher of the HTTP port without authentication, because the worker has checked the token."""
     uncounted: Dispatcher
-    """The same for requests that the metrics of the worker count."""
+    """The same dispatcher without metrics, for requests that the worker has counted already."""
     application: Application
-    """Answers the other paths of the HTTP port."""
+    """Answers HTTP requests for paths other than the JSON-RPC path."""
     max_response_bytes: int
 
 
@@ -48,7 +48,7 @@ class ForwardedRequests:
         self._open: dict[int, PendingReply[Complete] | PendingReply[Response]] = {}
 
     def request(self, number: int, payload: bytes) -> None:
-        """Answer a JSON-RPC message as its client."""
+        """Answer a JSON-RPC message with the principal of its client."""
         request = _decode_request(payload)
         subject, tenant = SUBJECT.set(request.subject), TENANT.set(request.tenant)
         try:

@@ -19,14 +19,15 @@ _MAX_READ_BYTES: Final = 1 << 20
 
 
 class FrameKind(IntEnum):
-    """Meaning of a frame. The node sends SETUP, HEAD, ANSWER and STOP, the worker the others."""
+    """Meaning of a frame. The node sends SETUP, HEAD, ANSWER and STOP; the worker sends all other kinds."""
 
     SETUP = 1
     """Configuration, genesis and identity of the node: the first frame, which the worker reads before it starts its
     event loop.
     """
     HEAD = 2
-    """The page has a new head. Idle workers read it too, so that they do not keep an old snapshot open."""
+    """The shared memory has a new head. Idle workers read the head too, so that they do not keep an old snapshot open.
+    """
     ANSWER = 3
     """The answer to a forwarded request."""
     STOP = 4
@@ -39,7 +40,7 @@ class FrameKind(IntEnum):
     CANCEL = 8
     """The client of a forwarded request has disconnected."""
     CLOSED = 11
-    """The number of closed connections, of all connections that the worker has received."""
+    """How many of the connections that the worker has received are closed."""
     METRICS = 9
     """Counters of the worker since the last such frame."""
     LOG = 10

@@ -25,7 +25,9 @@ _CHECKSUM: Final = Layout("<I")
 _END: Final = _COUNTER_BYTES + _RECORD.size + _CHECKSUM.size
 _PAGE_BYTES: Final = mmap.PAGESIZE
 _MAX_READS: Final = 1_000_000
-"""Attempts to read a whole record. A write takes a microsecond, so more attempts mean that the writer has ended."""
+"""Maximum attempts to read a complete record. A write takes a microsecond, so after this many attempts the writer has
+ended.
+"""
 
 
 class SharedHead(Struct, frozen=True):
@@ -44,7 +46,9 @@ class HeadPage:
         self.descriptor = descriptor
         self._memory = mmap.mmap(descriptor, _PAGE_BYTES)
         self.counter = memoryview(self._memory).cast("Q")
-        """The first number is the counter of changes. Readers compare it before each request."""
+        """The memory as numbers of eight bytes; the first is the counter of changes, which readers check before each
+        request.
+        """
 
     @classmethod
     def create(cls) -> HeadPage:
@@ -55,7 +59,9 @@ class HeadPage:
         return cls(descriptor)
 
     def write(self, number: int, hash: Hash32) -> None:
-        """Publish a head. The counter comes last, so that a reader that sees it reads the record of this head."""
+        """Publish a head. The counter is written last, so that a reader that sees the new counter also finds the new
+        record.
+        """
         change = self.counter[0] + 1
         record = _RECORD.pack(change, number, hash)
         self._memory[_COUNTER_BYTES:_END] = record + _CHECKSUM.pack(crc32(record))

@@ -1,4 +1,4 @@
-"""Methods that a worker answers from the database. The node answers all others.
+"""Methods that a worker answers from the database. The node answers all other methods.
 
 A method belongs here if its result depends only on the chain and on options. A worker forwards requests that turn out
 to need more, such as reads at `pending` and transactions that are not mined (node_state.py).

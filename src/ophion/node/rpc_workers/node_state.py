@@ -1,7 +1,8 @@
-"""What a worker lacks: pool, producer, peers, filters, pending block. Using it raises `NeedsNode`.
+"""Replacements for the parts that a worker lacks: pool, producer, peers, filters, pending block. Using one raises
+`NeedsNode`.
 
-The dispatcher of the worker then forwards the request. Handlers of local methods only read, so a handler that has begun
-can be left.
+The dispatcher of the worker then forwards the request. Handlers of local methods only read, so a handler can be
+abandoned after it has begun.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ class OnlyInNode:
 
 
 class WorkerPool(OnlyInNode):
-    """The pool as methods see it that look for a transaction in the pool and in the chain."""
+    """The pool, for methods that look for a transaction in the pool and in the chain."""
 
     def __init__(self, queries: ChainQueries) -> None:
         self._queries = queries
 
     def get(self, hash: Hash32) -> None:
-        """Return None for a mined transaction, which is not in the pool. Only the node knows all others."""
+        """Return None for a mined transaction, which is not in the pool. Raises `NeedsNode` for any other."""
         if self._queries.transaction_position(hash) is None:
             raise NeedsNode
 
 
 class WorkerMining(OnlyInNode):
-    """Stands in for the block producer. It has only what `eth_getTransactionReceipt` needs."""
+    """Replaces the block producer, as far as `eth_getTransactionReceipt` needs it."""
 
     def note_lookup(self) -> None:
-        """Do nothing: the producer uses this on development networks, which have no workers."""
+        """Do nothing, because only development networks use this call, and they have no workers."""
 
 
 class WorkerQueries(ChainQueries):
@@ -62,7 +63,7 @@ class WorkerContext(RpcContext, frozen=True):
     """Names of the services that the node has."""
 
     def provides(self, service: str) -> bool:
-        """Return whether the node has a service. The worker answers, or forwards to the node."""
+        """Return whether the node has a service, because the worker forwards requests that it cannot answer."""
         return service in self.services
 
     @property
@@ -72,5 +73,5 @@ class WorkerContext(RpcContext, frozen=True):
 
 
 def needs_node(*values: Any) -> Any:
-    """Raise `NeedsNode`. Stands in for the handler of a method that only the node answers."""
+    """Raise `NeedsNode`. Replaces the handler of a method that only the node answers."""
     raise NeedsNode

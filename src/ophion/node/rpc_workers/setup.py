@@ -13,7 +13,7 @@ from ophion.rpc.services.context import NodeInfo
 
 
 class WorkerSetup(Struct, frozen=True):
-    """Configuration and identity of the node, as they were when the node started. Files may have changed since."""
+    """Configuration and identity of the node, as of its start. Files may have changed since then."""
 
     config: NodeConfig
     genesis: Genesis

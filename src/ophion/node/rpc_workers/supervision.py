@@ -1,4 +1,4 @@
-"""Starts the workers of a node, restarts those that end, and ends them with the node."""
+"""Starts the workers of a node, restarts a worker that has ended, and ends all workers with the node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 _MIN_PAUSE_S: Final = 0.2
 _MAX_PAUSE_S: Final = 10.0
 _STEADY_S: Final = 30.0
-"""Seconds after which a worker counts as healthy: after its end, the next one starts without a long pause."""
+"""Seconds after which a worker counts as healthy: when such a worker ends, its replacement starts without a long pause.
+"""
 _STOP_TIMEOUT_S: Final = 3.0
 _CHECK_S: Final = 5.0
 _MAX_SILENCE_S: Final = 60.0
@@ -107,7 +108,7 @@ class RpcWorkers:
             await asyncio.sleep(pause_s)
 
     def take(self, connection: socket.socket) -> bool:
-        """Pass a new connection to the worker with the fewest connections, unless this process has fewer."""
+        """Pass a new connection to the worker with the fewest connections, unless the node process has fewer."""
         ready = [worker for worker in self.workers.values() if worker.is_ready]
         worker = min(ready, key=lambda worker: worker.connections, default=None)
         return worker is not None and worker.connections <= self.service.connections and worker.take(connection)
@@ -194,7 +195,7 @@ class _Worker:
                     return await process.wait()
 
     def take(self, connection: socket.socket) -> bool:
-        """Pass a connection to the process. Returns False if it has not taken earlier ones yet, or ends."""
+        """Pass a connection to the worker process. Returns False if the socket to the worker is full or closed."""
         assert self._feed is not None
         try:
             socket.send_fds(self._feed, [b"."], [connection.fileno()])

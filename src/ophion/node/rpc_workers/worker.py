@@ -1,6 +1,6 @@
 """A worker from start to stop: database, methods, listening sockets of the node.
 
-A worker ends when its node stops, when the node ends in any other way, and on SIGTERM. It has nothing to save.
+A worker ends when its node stops or crashes, and on SIGTERM. A worker has nothing to save.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class HeadFollower:
 
 
 class WorkerApplication:
-    """Paths of the HTTP port in a worker: JSON-RPC and `/liveness`. The node answers all others."""
+    """Paths of the HTTP port in a worker: JSON-RPC and `/liveness`. The node answers all other paths."""
 
     def __init__(self, guarded: MethodAccess, forward: Callable[[Request], Result]) -> None:
         authenticator = guarded.authenticator
@@ -239,5 +239,5 @@ def _redirect_log(frames: FrameLink, loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _end() -> None:
-    """End this process at once, because its node has ended."""
+    """End this process immediately, because its node has ended."""
     os._exit(0)

@@ -1,8 +1,8 @@
 """Dispatcher of a worker: answers from the database, or forwards the request to the node.
 
 A method of the table is either local or bound to `needs_node`. A local handler that needs the state of the node raises
-`NeedsNode`. In both cases the node gets the request with the id of the client, and its whole answer is the answer of
-the worker.
+`NeedsNode`. In both cases the worker forwards the request with the client's id to the node, and returns the whole
+answer of the node.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Forward(Protocol):
 
 
 class _Decoded(NamedTuple):
-    """Parameters of a long request, as the client sent them and decoded."""
+    """Parameters of a long request: encoded as the client sent them, and decoded."""
 
     given: Sequence[Any]
     values: Sequence[Any]

@@ -57,7 +57,7 @@ class WorkerLink:
         stop: Callable[[], None],
         lost: Callable[[], None],
     ) -> None:
-        """Create a link. It calls `stop` when the node stops, and `lost` when the node has ended."""
+        """Create a link. `stop` is called when the node asks the worker to stop, and `lost` when the node has ended."""
         self.frames = FrameLink(self._receive, lost)
         self._head_changed = head_changed
         self._stop = stop

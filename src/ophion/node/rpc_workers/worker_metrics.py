@@ -68,7 +68,7 @@ class CountReports:
 
 
 def add_counts(counts: WorkerCounts, requests: RequestMetrics | None, slots: ConnectionSlots[Any]) -> None:
-    """Add the counts of a worker to those of the node."""
+    """Add the counts of a worker to the counts of the node."""
     slots.evicted += counts.evicted
     slots.refused += counts.refused
     if requests is None:

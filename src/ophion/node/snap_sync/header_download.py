@@ -1,4 +1,4 @@
-"""Requests consecutive headers from one peer, several requests at a time, and passes them on in order."""
+"""Requests consecutive headers from one peer, several requests at a time, and passes the headers on in order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ async def download_headers(
             await received(headers)
             first += len(headers)
             if len(headers) < count:
-                # the peer sends fewer headers in one response, so the open requests do not follow
+                # the response has fewer headers than requested, so the open requests no longer continue at its end:
+                # request again from its end
                 size, after = max(len(headers), STRETCH), first
                 _cancel(open_requests)
     finally:

@@ -102,8 +102,8 @@ class ReceivedHeaders:
     # --- a batch --------------------------------------------------------------------------------
 
     def add(self, headers: Sequence[HashedHeader], now: int) -> None:
-        """Verify consecutive headers and write them in one database transaction. Written headers of another branch
-        above the first of them leave the chain.
+        """Verify consecutive headers and write them in one database transaction. Written headers of another branch,
+        from the first of the new block numbers on, leave the chain.
 
         Raises `InvalidBlock`. Runs in a worker thread.
         """

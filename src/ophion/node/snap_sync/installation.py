@@ -75,7 +75,8 @@ def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genes
     try:
         is_whole = _fetch(database, config, genesis, key, directory.path)
     except ValidatorsUnknown:
-        # keep the fetched blocks, whose seals are verified: a start with --sync-checkpoint-hash continues after them
+        # keep the fetched blocks, whose seals are verified: a start with --sync-checkpoint-hash continues after these
+        # blocks
         raise
     except SnapSyncError:
         shutil.rmtree(staging, ignore_errors=True)

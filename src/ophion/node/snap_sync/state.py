@@ -100,7 +100,7 @@ class StateSync:
         )
 
     async def _complete(self, batch: AccountBatch) -> None:
-        """Download the storage and code of these accounts, as far as the database lacks them."""
+        """Download the storage and code of these accounts that the database lacks."""
         accounts = {root: account for account, root in batch.storages}
         missing = await self._write(partial(self._download.missing_storages, list(accounts)))
         while missing:
@@ -188,5 +188,5 @@ def _counted(batch: AccountBatch | None) -> tuple[AccountBatch, int] | None:
 
 
 def _unless_none(count: int) -> tuple[int, int] | None:
-    """Return the number of items in a response; None for a response without items."""
+    """Return the number of items in a response, or None if there are no items."""
     return (count, count) if count else None

@@ -36,7 +36,7 @@ class TrustedHashes:
         return self._number
 
     def hash_of(self, number: int) -> Hash32 | None:
-        """Return the hash of the block with this number; None if the number is outside of the fetched range."""
+        """Return the hash of the block with this number; None if the hash of this block is not fetched."""
         at = HASH_LENGTH * ((self._number or 0) - number)
         return (bytes(self._hashes[at : at + HASH_LENGTH]) or None) if at >= 0 else None
 
