@@ -76,7 +76,9 @@ class ProofBundle(Struct, frozen=True):
     header: bytes
     """RLP of the block's header with its seals."""
     confirmations: tuple[bytes, ...] = ()
-    """RLP of the next Clique headers, until more than half of the signers have signed. Empty for BFT."""
+    """RLP of the next Clique headers, until more than half of the signers have signed. Proofs of BFT blocks have no
+    confirmations.
+    """
     transaction: TransactionProof | None = None
     accounts: tuple[AccountProof, ...] = ()
     digest: bytes = b""

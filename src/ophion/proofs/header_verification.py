@@ -1,8 +1,8 @@
 """Verifies headers of a proof, from the trusted validators on.
 
-The headers of a bundle are not consecutive: headers without votes between them change nothing. Each accepted header
-must have the seals that the validators of its height can give. IBFT 2.0 and QBFT headers have the seals of a quorum.
-Clique headers have one seal each.
+The headers of a bundle are not consecutive: the bundle leaves out headers without votes, because they do not change the
+validators. Each accepted header must have valid seals of the validators of its height: of a quorum under IBFT 2.0 and
+QBFT, of one signer under Clique.
 """
 
 from __future__ import annotations

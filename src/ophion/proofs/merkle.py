@@ -58,7 +58,8 @@ def proven_value(root: Hash32, key: bytes, nodes: Sequence[bytes], what: str) ->
 def _descend(item: rlp.Item, path: bytes, what: str) -> tuple[bytes | list[bytes] | None, bytes]:
     """Follow `path` through a node and the nodes embedded in it.
 
-    Returns the rest of the path with a result: the value, None for absence, or a list with the hash of the next node.
+    Returns a result and the remaining path. The result is the value, None for absence, or a list with the hash of the
+    next node.
     """
     while True:
         if isinstance(item, list) and len(item) == _BRANCH_ITEMS:
@@ -94,7 +95,7 @@ def _value(item: rlp.Item, what: str) -> bytes | None:
 def _node(entries: Sequence[tuple[bytes, bytes]], depth: int, target: bytes | None, path: list[bytes]) -> bytes:
     """Return the encoded node of sorted entries, which share their first `depth` nibbles.
 
-    Appends the nodes on the way to `target` to `path`, the root last. `target` is None on other branches.
+    Appends the nodes on the way to `target` to `path`, the root last. `target` is None if the node is not on this way.
     """
     first, value = entries[0]
     if len(entries) == 1:

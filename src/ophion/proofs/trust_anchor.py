@@ -27,7 +27,7 @@ class TrustAnchor(Struct, frozen=True):
     validators: tuple[Address, ...]
     """Validators after the trusted block."""
     hash: Hash32 | None = None
-    """Hash of the trusted block, for a checkpoint."""
+    """Hash of the trusted block; None for a genesis file."""
 
 
 def read_trust(genesis: bytes, checkpoint: bytes | None = None) -> TrustAnchor:

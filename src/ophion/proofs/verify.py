@@ -64,7 +64,7 @@ class VerifiedProof(Struct, frozen=True):
     validators: int
     """Number of validators of the block. 0 if the block is the trusted checkpoint, whose seals are not checked."""
     sealers: tuple[Address, ...]
-    """Validators that sealed the block. Under Clique, they signed the block or its confirmations."""
+    """Validators that sealed the block. Under Clique: signers of the block and of its confirmations."""
     transaction: ProvenTransaction | None
     accounts: tuple[ProvenAccount, ...]
 
