@@ -21,7 +21,7 @@ _KNOWN: Final = ("known transaction", "already known")
 
 
 class LoadShape(Struct, frozen=True):
-    """Batch size and connections with which transactions are sent."""
+    """Number of transactions per request, and number of connections."""
 
     batch: int
     """Number of transactions per request."""
@@ -49,7 +49,7 @@ class LoadStep(Struct):
     late_s: float = 0.0
     """Seconds by which the benchmark program was behind its schedule at the end."""
     drained_s: float | None = None
-    """Seconds from the last send until all transactions were mined. None if some transactions were never mined."""
+    """Seconds from the last send until all transactions were mined; None if some transactions were never mined."""
     blocks: list[Block] = field(default_factory=list)
 
     @property

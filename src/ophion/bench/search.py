@@ -34,7 +34,7 @@ class SearchResult(Struct):
 
     steps: list[LoadStep] = field(default_factory=list)
     best: LoadStep | None = None
-    """The step with the highest sustained rate; None if the network sustained no rate."""
+    """The step with the highest sustained rate; None if no step was sustained."""
     limit: str = "No bottleneck found: the network sustained the highest allowed rate (--max-rate)."
     is_confirmed: bool = True
     """Whether a longer step confirmed the highest sustained rate."""

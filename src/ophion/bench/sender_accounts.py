@@ -84,8 +84,8 @@ class Senders:
             self._turn = 0
 
     async def sync_nonces(self, node: JsonRpcConnection) -> None:
-        """Set the next nonce of each account to its nonce on the chain. For nonces of refused transactions, `sign` then
-        creates the same transactions again, byte for byte.
+        """Set the next nonce of each account to its nonce on the chain. After this call, `sign` creates refused
+        transactions again, byte for byte, because it reuses their nonces.
         """
         for index, key in enumerate(self._keys):
             self._nonces[index] = int(await node.call("eth_getTransactionCount", data(key.address), "latest"), 16)
