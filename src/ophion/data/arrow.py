@@ -1,4 +1,4 @@
-"""Converts column buffers to Arrow record batches without copying them."""
+"""Converts column buffers to Arrow record batches without copying the buffers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exports blocks as they become final, and joins the small files of complete partitions.
 
-A block is final at once under IBFT and QBFT, and after a number of further blocks on other networks. The joined file of
-a partition is written and listed before its parts are deleted. So a killed process leaves every row listed exactly
-once.
+Under IBFT 2.0 and QBFT, every committed block is final; on other networks, a block is final after a number of further
+blocks. The joined file of a partition is written and listed before its parts are deleted. So a killed process leaves
+every row listed exactly once.
 """
 
 from __future__ import annotations

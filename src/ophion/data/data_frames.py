@@ -146,7 +146,7 @@ class ChainTables:
         numbers: Sequence[str] = ("binary",),
         hex: bool = False,
     ) -> Selection:
-        """Select rows and columns without reading them. `blocks` includes both ends."""
+        """Select rows and columns; nothing is read yet. `blocks` includes both ends."""
         dataset = dataset_named(name)
         wanted: list[tuple[bytes, ...] | None] = [
             None if any is None else tuple(_bytes(one, 32, "topic") for one in _several(any, "topic"))

@@ -319,7 +319,7 @@ ALL: Final[dict[str, Dataset]] = {
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "state_diffs": ("balance_diffs", "nonce_diffs", "code_diffs", "storage_diffs"),
 }
-"""Names of groups, each with the datasets that it stands for."""
+"""Names of groups, each with the names of its datasets."""
 
 DECODED: Final = {"events": "event", "calls": "function"}
 """Group names of the datasets decoded by ABI, each with its kind of ABI entry."""
@@ -335,6 +335,6 @@ def dataset_named(name: str) -> Dataset:
 
 
 def datasets_named(names: tuple[str, ...]) -> tuple[Dataset, ...]:
-    """Return the named datasets in order, without duplicates. A group stands for its datasets."""
+    """Return the named datasets in order, without duplicates. The name of a group selects all its datasets."""
     expanded = dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,)))
     return tuple(dataset_named(name) for name in expanded)

@@ -95,7 +95,7 @@ class DecodingReader:
         self._reader.prepare(datasets)
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the function with which the underlying reader reads a dataset; None for decoded datasets."""
+        """Return the function of the underlying reader that reads a dataset; None for decoded datasets."""
         return None if dataset.name in self._entries else self._reader.table_read(dataset)
 
     def batches(

@@ -17,8 +17,8 @@ class ExecutableChain:
 
     def __init__(self, store: Store, genesis: Genesis, dataset: str, is_default: bool = False) -> None:
         """Open the chain in `store`. If `genesis` belongs to another network, the error message names `dataset`, the
-        dataset to read. `is_default` means that no genesis file was given. The presets of development networks, and the
-        chains of `Chain(path)`, are then recognised.
+        dataset to read. `is_default` means that no genesis file was given. In this case, the presets of development
+        networks and the chains of `Chain(path)` are recognised.
         """
         try:
             self.chain = Chain.open(store, genesis, engine_for(genesis.spec))

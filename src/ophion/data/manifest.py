@@ -35,7 +35,7 @@ class FileEntry(Struct, frozen=True):
 
 
 class DatasetEntry(Struct):
-    """The files of one dataset, and the settings that all of them share."""
+    """The files of one dataset, and the settings that all these files share."""
 
     settings: dict[str, Any]
     files: list[FileEntry] = field(default_factory=list)

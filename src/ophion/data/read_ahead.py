@@ -15,11 +15,11 @@ T = TypeVar("T")
 BlockRange = tuple[int, int]
 
 MAX_WAITING: Final = 1
-"""Maximum number of items of one range in memory: being read, or waiting for the consumer."""
+"""Maximum number of items of one range that the consumer has not taken."""
 
 
 class _RangeItems(Generic[T]):
-    """The items of one range. The thread that reads them waits while the consumer has too many."""
+    """The items of one range. The reading thread waits while the consumer has not taken `MAX_WAITING` items."""
 
     def __init__(self, read: Callable[[], Iterable[T]]) -> None:
         self._read = read
@@ -29,7 +29,7 @@ class _RangeItems(Generic[T]):
         self._is_closed = False
 
     def fill(self) -> None:
-        """Read the range. Items may be large, so the next item is read after the consumer has taken the previous."""
+        """Read the range. Items may be large, so each item is read after the consumer has taken the item before."""
         try:
             items = iter(self._read())
             while self._may_read():
@@ -49,7 +49,7 @@ class _RangeItems(Generic[T]):
                 self._changed.notify_all()
 
     def _may_read(self) -> bool:
-        """Wait for the consumer. Returns false when it has stopped."""
+        """Wait until fewer than `MAX_WAITING` items are left. Returns False after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or len(self._items) < MAX_WAITING)
             return not self._is_closed

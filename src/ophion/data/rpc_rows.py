@@ -346,8 +346,8 @@ def diff_rows(dataset: str, number: int, index: int, replayed: Json, rows: Rows,
 
 
 def _delta(delta: Any, nothing: str) -> tuple[str, str]:
-    """Return the old and the new value in a `stateDiff` entry. `nothing` stands for the missing value of a created or
-    deleted item.
+    """Return the old and the new value in a `stateDiff` entry. `nothing` is returned in place of the missing value of a
+    created or deleted item.
     """
     if "+" in delta:
         return nothing, delta["+"]

@@ -12,11 +12,11 @@ NUMBER_FORMS = ("binary", "string", "f64", "decimal")
 
 
 class Rows(Struct, frozen=True):
-    """Conditions on rows. Empty conditions select all rows. Addresses have 20 bytes, topics have 32 bytes."""
+    """Conditions on rows. A condition that is empty selects all rows. Addresses have 20 bytes, topics have 32 bytes."""
 
     addresses: tuple[bytes, ...] = ()
     topics: tuple[tuple[bytes, ...] | None, ...] = ()
-    """Accepted topics by position; None accepts any topic."""
+    """Accepted topics by position; None means any topic."""
     senders: tuple[bytes, ...] = ()
     recipients: tuple[bytes, ...] = ()
 

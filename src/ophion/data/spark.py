@@ -109,14 +109,14 @@ class OphionDataSource(DataSource):
 
 
 class OphionReader(DataSourceReader):
-    """Plans block ranges on the driver and reads them on executors."""
+    """Plans block ranges on the driver, and reads the ranges on executors."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
     def partitions(self) -> list[BlockRange]:
-        """Return one partition per block range. If the options name several nodes, the partitions are spread
-        over them.
+        """Return one partition per block range. If the options name several nodes, the partitions are spread over these
+        nodes.
         """
         plan = self._plan
         with closing(plan.open(plan.sources[0])) as chain:

@@ -131,7 +131,7 @@ def _scan(
 
 
 def _recorded(batches: Iterator[Any], failures: list[OphionError]) -> Iterator[Any]:
-    """Yield all batches, and add the error that ends them to `failures`."""
+    """Yield all batches. If an error ends the scan, add the error to `failures`."""
     try:
         yield from batches
     except OphionError as error:

@@ -1,7 +1,7 @@
 """Decides which queries of clients are executed: one SELECT over the datasets, without files, settings or catalogs.
 
 DuckDB itself refuses files and extensions in a sealed connection (`sql_server`). This check runs first, because some
-table functions read memory by address, and no setting of DuckDB turns them off.
+table functions read memory by address, and no setting of DuckDB disables these functions.
 """
 
 from __future__ import annotations

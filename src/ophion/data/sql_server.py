@@ -84,8 +84,8 @@ class SqlServer:
         return {"columns": columns, "rows": rows, "truncated": is_truncated, "elapsedMs": elapsed}
 
     def _executed(self, text: str) -> Any:
-        """Execute a query. Times with a time zone become text, because DuckDB needs the package pytz to convert them to
-        Python objects.
+        """Execute a query. Times with a time zone become text, because DuckDB needs the package pytz to convert such
+        times to Python objects.
         """
         result = self._connection.execute(text)
         is_zoned = ["WITH TIME ZONE" in str(kind) for _, kind, *_ in result.description]

@@ -28,14 +28,14 @@ class BlockRef(Struct, frozen=True):
 
 
 class LastTables(list[TableData]):
-    """The last tables of a range: nothing is left to read after them."""
+    """The last tables of a range."""
 
 
 Table = tuple[Dataset, Sequence[Column]]
 """A dataset with the columns to read."""
 TableRead = Callable[[Sequence[Table], int, int, Rows, bool], Iterator[list[TableData]]]
-"""Function that reads several datasets at once and yields tables, one per dataset at a time. Only datasets that need
-the execution of blocks can be read together; a stored dataset is read alone.
+"""Function that reads one or several datasets together, and yields lists with one table per dataset. Only datasets that
+need the execution of blocks can be read together.
 """
 
 
@@ -57,7 +57,7 @@ class TableReader(Protocol):
         """Split blocks into ranges that fit into memory."""
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the function that reads a dataset without pyarrow; None if rows only come as record batches."""
+        """Return the function that reads a dataset without pyarrow; None if the source has only record batches."""
 
     def prepare(self, datasets: Sequence[Dataset]) -> None:
         """Open what the datasets need besides the stored blocks, such as the genesis file. Raises if it is missing."""

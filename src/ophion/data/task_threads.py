@@ -88,8 +88,8 @@ class TaskThreads:
         return task
 
     def run_all(self, works: Sequence[Callable[[], None]]) -> None:
-        """Call the first function in this thread and the others in threads of the pool. Waits for all of them, then
-        raises the first error.
+        """Call the first function in this thread, and all other functions in threads of the pool. Waits until all calls
+        have ended, then raises the first error.
         """
         tasks = [self.submit(work) for work in works[1:]]
         errors = []
