@@ -18,7 +18,7 @@ def ancestor_hashes(store: Store, header_of: Callable[[Hash32], HashedHeader | N
     """Return the hashes of `parent` and of the blocks before it.
 
     The function walks from header to parent header with `header_of`, which also finds uncommitted headers. When the
-    walk reaches a canonical block, the database returns all remaining hashes at once.
+    walk reaches a canonical block, the database returns all remaining hashes in one call.
     """
     hashes = [parent.hash]
     cursor = parent

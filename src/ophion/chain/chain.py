@@ -211,7 +211,8 @@ class Chain:
     def begin_at(self, header: HashedHeader, execution: Execution) -> None:
         """Start this chain at a block of another chain. Development nodes that fork another chain use this method.
 
-        `execution` gives the state after the block. The root of this state differs from the state root in the header.
+        `execution` gives the state after the block. Its root may differ from the state root in the header, because a
+        fork has only a part of the other chain's state.
         """
         block = NewBlock(
             hash=header.hash,

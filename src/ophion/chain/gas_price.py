@@ -125,7 +125,7 @@ class PriceSamples:
             try:
                 body = self._store.body(block)
             except NotDownloaded:
-                # after snap synchronisation, bodies of older blocks follow later
+                # return no prices, because the bodies of older blocks are downloaded only after snap synchronisation
                 return _NO_PRICES
             known = self._known[block] = _NO_PRICES if body is None else prices_of(body)
             while len(self._known) > _KEPT_SUMMARIES:

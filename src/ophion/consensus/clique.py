@@ -111,7 +111,9 @@ class CliqueEngine:
             )
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check every rule of consensus.md 1.4. Rules that need the seal are checked last."""
+        """Check every rule of consensus.md 1.4. Rules that need the seal come late, the check for a future timestamp
+        last.
+        """
         block, before = header.header, parent.header
         rules.check_parent(block, parent)
         rules.check_timestamp(block, before, self._parameters.period_at(block.number))

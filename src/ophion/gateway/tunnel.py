@@ -333,7 +333,7 @@ class NodeEnd(asyncio.Protocol):
             self._transport.abort()
 
     def _pass_refusal(self, data: bytes) -> None:
-        """Forward a response other than 101 to the client, then close."""
+        """Forward bytes of a response other than 101 to the client. Close the connection above a size limit."""
         self._refused += len(data)
         self._head = b""
         self._tunnel.write(data)

@@ -69,16 +69,16 @@ async def _call_or_estimate(ctx: RpcContext, ask: GraphqlAsk) -> GraphqlReply:
 
 
 def _called(ctx: RpcContext, outcome: CallOutcome) -> GraphqlReply:
-    """Return the result of a call. A call that breaks a transaction rule has status 0; a timeout is an error."""
+    """Return the result of a call. A call that fails or breaks a transaction rule has status 0; a timeout is an
+    error.
+    """
     if outcome.kind == "timeout":
         return _failed(failure_of(ctx, outcome, outcome.reason))
     return GraphqlReply.call(outcome.kind == "returned", outcome.gas_used, outcome.output)
 
 
 def _place(ctx: RpcContext, block: bytes | None) -> tuple[State, BlockEnv, int] | None:
-    """Return state and environment of a call. Without a block, these are the head's state and the next block's
-    environment.
-    """
+    """Return state and environment of a call. Without a block: the head's state and the next block's environment."""
     queries = ctx.queries
     if block is None:
         following = queries.next_block()

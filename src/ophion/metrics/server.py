@@ -49,7 +49,7 @@ class MetricsApplication:
         return Response(200, (self._registry.text(self._categories, names).encode(),), CONTENT_TYPE)
 
     def close(self) -> None:
-        """Do nothing, because no request is ever pending."""
+        """Do nothing, because every request is answered immediately."""
 
 
 def metrics_service(

@@ -85,7 +85,7 @@ def build_core(
     data_path: Path | None = None,
     permissions: Permissions | None = None,
 ) -> NodeCore:
-    """Build chain, pool and producer of one network. With `data_path`, local transactions are saved there.
+    """Build chain, pool and producer of one network. With `data_path`, local transactions are saved in this directory.
 
     `signer` is the validator key: the node's key, unless an option names another key.
     """

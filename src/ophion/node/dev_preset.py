@@ -87,7 +87,7 @@ _LEFT_OUT_WITH = {
 
 
 def with_tokens(loaded: LoadedConfig[NodeConfig], tokens: Sequence[str]) -> LoadedConfig[NodeConfig]:
-    """Add options of the `dev` command as node options. Options that are already given stay unchanged."""
+    """Add arguments of the `dev` command as options of the node. Options that are already given stay unchanged."""
     if not tokens:
         return loaded
     options = {flag: spec for spec in specs_of(NodeConfig) for flag in spec.declaration.flags}

@@ -23,7 +23,7 @@ class BlobStore:
         self._most = max_bytes
         self._by_hash: dict[Hash32, bytes] = {}
         self.held = 0
-        """Number of bytes of all stored blobs."""
+        """Number of bytes of all stored transactions with their blobs."""
 
     def __len__(self) -> int:
         return len(self._by_hash)

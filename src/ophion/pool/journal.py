@@ -6,8 +6,8 @@ flushed to disk at intervals (`sync`). A client that must be certain waits for t
 
 When most lines belong to mined transactions, the journal is rewritten: a new file beside the old file gets the lines of
 pending transactions, and all further lines. The event loop writes only the first megabyte of the old lines; `sync`
-writes the others in a worker thread. Once the new file is on disk, `sync` renames it over the old file. Until then both
-files are valid. Torn or invalid lines are skipped when a file is read.
+writes the other old lines in a worker thread. Once the new file is on disk, `sync` renames it over the old file. Until
+then both files are valid. Torn or invalid lines are skipped when a file is read.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class TransactionJournal:
 
     def rewrite(self, entries: Iterable[JournalEntry]) -> None:
         """Rewrite the file with these transactions only. This call reads the first megabyte of `entries`; `sync` reads
-        the others later, in its own thread.
+        the other entries later, perhaps in another thread.
         """
         if self._file is None:
             return
@@ -188,8 +188,8 @@ class TransactionJournal:
         self._beside.unlink()
 
     def _replace(self, entries: Iterable[JournalEntry]) -> None:
-        """Continue in a new file with these entries. Writes the first megabyte of the entries; `sync` writes the
-        others.
+        """Continue in a new file with these entries. Writes the first megabyte of the entries; `sync` writes the other
+        entries.
         """
         pieces = _pieces(entries)
         data = next(pieces, b"")

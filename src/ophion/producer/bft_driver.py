@@ -186,7 +186,7 @@ class BftDriver:
 
     @property
     def validators(self) -> frozenset[Address]:
-        """Validators of the current height. Empty before the first head."""
+        """Validators of the current height; no validators before the first head."""
         validator_set = self._machine.validator_set
         return frozenset() if validator_set is None else validator_set.members
 

@@ -87,7 +87,7 @@ class BftInbox:
         except DecodeError:
             self.malformed(peer)
             return
-        if protocol is self._running()[0]:  # the network may have moved to QBFT meanwhile
+        if protocol is self._running()[0]:  # the network may have moved to QBFT while the message was decoded
             self._accept(message, peer)
 
     def _is_wanted(self, machine: BftStateMachine, fingerprint: Hash32, peer: Address | None) -> bool:

@@ -16,7 +16,9 @@ from ophion.runtime.clock import Clock
 _EARLY_S: Final = 0.005
 """Seconds by which a timer may fire before its wall time. A larger difference means that the clock was set back."""
 _MAX_WAIT_S: Final = 1.0
-"""Maximum seconds until the clock is read again. The clock may have been set forward meanwhile."""
+"""Maximum seconds until the clock is read again. During a longer wait, a clock that is set forward would go
+unnoticed.
+"""
 
 
 class BftTimers:

@@ -54,9 +54,11 @@ _PARTNER_WAIT_S: Final = 2.0
 _STORE_RETRY_S: Final = 0.2
 """Seconds between attempts to seal a block while the vote store is unavailable."""
 _MAX_WAIT_S: Final = 1.0
-"""Maximum seconds until the clock is read again. The clock may have been set forward meanwhile."""
+"""Maximum seconds until the clock is read again. During a longer wait, a clock that is set forward would go
+unnoticed.
+"""
 _BUILD_SHARE: Final = 0.75
-"""Fraction of the block period in which a block is filled. The rest is for writing the block."""
+"""Fraction of the block period in which a block is filled. The remaining time is for writing the block."""
 _MIN_BUILD_S: Final = 0.75
 _GUARD_PERIODS: Final = 3
 """Number of block periods to wait for blocks of peers that report a higher head."""

@@ -324,7 +324,7 @@ class IncrementalBuilder:
             return
         self._note(job.result(), had_whole_time)
         if self._ready:
-            # one batch did not hold all new transactions, so run the others now
+            # one batch did not hold all new transactions, so run the remaining ones now
             self._feed()
         elif self._arrived or self._must_look or self._is_outdated or self._is_contested:
             self._schedule()

@@ -9,7 +9,7 @@ from ophion.primitives.header import HashedHeader
 from ophion.producer.block_assembly import Assembler
 
 _BUILD_SHARE = 0.75
-"""Fraction of the period in which a block is filled. The rest is for writing the block."""
+"""Fraction of the period in which a block is filled. The remaining time is for writing the block."""
 
 
 class IntervalSealer:

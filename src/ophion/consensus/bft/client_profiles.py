@@ -5,8 +5,8 @@ Besu 26.1 and later write a slot for block access lists into proposals and round
 writes the configured form, or the form that its peers use.
 
 GoQuorum computes digests without the round of a block. GoQuorum treats a block of a later round as another block unless
-the block is sent with round 0. Besu 21.4 to 24.10 also sends round 0. These versions use a block as sent, so they vote
-on either form. Later versions of Besu seal the block as sent, so they need its true round.
+the block is sent with round 0. Besu 21.4 to 24.10 also sends round 0 and votes on a block with any round. Later
+versions of Besu seal the block as sent, so the block must contain its true round.
 """
 
 from __future__ import annotations

@@ -240,8 +240,8 @@ class BftEngine:
             except InvalidHeader:
                 continue  # ignore malformed extra data here, because `verify` reports it
             if len(pairs) + len(seals) > _MAX_SEALS_AHEAD:
-                # stop at the limit, because a malicious peer can add any number of seals; `verify` checks the others
-                # one by one
+                # stop at the limit, because a malicious peer can add any number of seals; `verify` checks the remaining
+                # seals one by one
                 break
             pairs.extend((digest, seal) for seal in seals)
             counted.append((header, len(seals)))

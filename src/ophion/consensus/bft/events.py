@@ -240,7 +240,7 @@ class ImportBlock(Struct, frozen=True):
 
 
 class CatchUp(Struct, frozen=True):
-    """Synchronise with a peer, because its messages of later heights show that it has at least this block."""
+    """Synchronise with a peer whose messages of later heights show that the peer has at least this block."""
 
     peer: Address | None
     height: int

@@ -58,7 +58,7 @@ class ProposedBlock:
     round: int
     """The round in the extra data of the block."""
     builder: Address
-    """Coinbase of the block. It stays the same when another validator proposes the block again."""
+    """Coinbase of the block, which stays the same when another validator proposes the block again."""
     digest: Hash32
     hash: Hash32
     encoded: bytes = field(repr=False)

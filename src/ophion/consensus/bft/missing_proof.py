@@ -5,9 +5,10 @@ carry the proof of that round or of a later one (`VoteRecord`). The shared vote 
 small, and the round changes of other validators carry such proofs.
 
 Why this node may use the proof of another validator: the proof consists of signed prepares of a quorum, and no rule
-depends on who collected them. `ProtocolRules.check_round_change` has checked them. A proof of the same round is for the
-same block, because two quorums share an honest validator. A proof of a later round is for the same block too, if a
-quorum committed that block (`Height`, steps 2 and 3). If no quorum committed it, any valid proof is safe.
+depends on who collected them. `ProtocolRules.check_round_change` has checked these signatures. A proof of the same
+round is for the same block, because two quorums share an honest validator. A proof of a later round is for the same
+block too, if a quorum committed that block (`Height`, steps 2 and 3). If no quorum committed it, any valid proof is
+safe.
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ SealAuthor: TypeAlias = Callable[[Hash32, Signature], "Address | None"]
 """Recovers the author of a seal. Returns None for an invalid signature."""
 
 NOT_STARTED: Final = -1
-"""Round number of a QBFT height whose block is not due yet. Votes of round 0 then count as early (consensus.md 3.5)."""
+"""Round number of a QBFT height whose block is not due yet. With this number, votes of round 0 count as early
+(consensus.md 3.5).
+"""
 MAX_ROUND: Final = 2**31 - 1
 """Maximum round number, because other clients use signed 32-bit numbers."""
 _FUTURE_ROUNDS_KEPT: Final = 3

@@ -46,7 +46,7 @@ class WorkerMining(OnlyInNode):
     """Replaces the block producer, as far as `eth_getTransactionReceipt` needs it."""
 
     def note_lookup(self) -> None:
-        """Do nothing, because only development networks use this call, and they have no workers."""
+        """Do nothing, because only development networks, which have no workers, need this call."""
 
 
 class WorkerQueries(ChainQueries):

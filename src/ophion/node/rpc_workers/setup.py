@@ -29,4 +29,4 @@ class WorkerSetup(Struct, frozen=True):
     @classmethod
     def decode(cls, text: bytes) -> WorkerSetup:
         """Read the setup. The sender is the node that has started this process."""
-        return cast("WorkerSetup", pickle.loads(text))  # only the node can write to this socket
+        return cast("WorkerSetup", pickle.loads(text))  # safe, because only the node can write to the socket

@@ -6,7 +6,9 @@ from ophion.peers.connection.timeouts import StageTimeouts
 
 
 class PeerLiveness:
-    """Records when a connection last received a message, to detect a dead peer. All times are monotonic seconds."""
+    """Records when a connection last received bytes and messages, to detect a dead peer. Times are monotonic
+    seconds.
+    """
 
     __slots__ = ("_timing", "is_pinged", "is_probed", "message_at", "received_at")
 

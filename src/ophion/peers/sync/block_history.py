@@ -205,7 +205,7 @@ class BlockHistoryService:
         ready()
         if self.start is not None:
             await self._run()
-        # a service may not end before the node
+        # wait forever, because a service may not end before the node
         await asyncio.get_running_loop().create_future()
 
     async def _run(self) -> None:

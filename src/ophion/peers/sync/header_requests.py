@@ -25,7 +25,7 @@ class HeaderRange(Struct, frozen=True):
     first: int
     count: int
     last_hash: Hash32 | None = None
-    """Hash of the last header of the range. None without a skeleton."""
+    """Hash of the last header of the range; None if there is no skeleton."""
 
     @property
     def end(self) -> int:

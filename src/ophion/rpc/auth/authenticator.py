@@ -137,8 +137,8 @@ def named(username: str, handle: Callable[..., Reply], tenant: str | None = None
 
 
 class _Named:
-    """Runs each request with a user as its principal. This is a class because a bound method is called twice as fast as
-    a closure.
+    """Runs each request with a user as its principal. A class and not a closure, because a bound method is called twice
+    as fast.
     """
 
     __slots__ = ("_answer", "_tenant", "_username")

@@ -37,7 +37,7 @@ _BUSY: Final = Response(503, headers=b"Retry-After: 1\r\n")
 
 
 class _Attempt(NamedTuple):
-    """A queued login. Sort order is the order in which logins are checked."""
+    """A queued login. Attempts sort in the order in which they are checked."""
 
     rank: int
     number: int

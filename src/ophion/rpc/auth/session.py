@@ -45,7 +45,7 @@ class ClientSession(HttpSession, Protocol):
 
 class UnauthenticatedSession:
     """The session of a request without a valid token. The fast path does not remember the HTTP head of such a request,
-    because its token may become valid later.
+    because a token that is not valid yet may become valid later.
     """
 
     __slots__ = ("handle", "heads", "may_call")

@@ -7,12 +7,12 @@
         \\-> raw transaction, decoded to its bytes -------------^
 
 If the handler does not wait, `Dispatcher.handle` returns `bytes` and creates no task. The dispatcher runs a coroutine
-eagerly up to its first wait, and creates a task only if there is a wait. For an unfinished request it returns a
-`PendingReply`, which calls back once (transport/replies.py).
+eagerly up to its first wait, and creates a task only if there is a wait. For an unfinished request the dispatcher
+returns a `PendingReply`, which calls back once (transport/replies.py).
 
-A long message is outlined before it is parsed (native/messages.py): the outline counts its values and finds its id and
-parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed and decoded
-in a lane.
+A long message is outlined before it is parsed (native/messages.py): the outline counts the values of the message and
+finds id and parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed
+and decoded in a lane.
 
 The dispatcher catches every exception of a handler and answers with an error, so that a handler cannot stop the node.
 """
@@ -168,7 +168,7 @@ class Dispatcher:
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | StreamedResult) -> Complete:
-        """Return an answer with a large result in three parts. Copying the result into one byte string would take
+        """Return an answer with a large result in three parts, because copying the result into one byte string takes
         longer.
         """
         if isinstance(result, StreamedResult):

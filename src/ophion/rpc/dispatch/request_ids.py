@@ -13,9 +13,9 @@ _ABSENT: Final = object()
 
 
 def text_of_id(message: dict[str, Any], text: bytes) -> bytes | None:
-    """Return the id for the answer: empty for a notification, None for an invalid type.
+    """Return the id for the answer: empty bytes for a notification, None for an invalid type.
 
-    Fractions and integers beyond 64 bits would lose digits in parsing, so such an id is copied from `text`.
+    An id that is a fraction or an integer beyond 64 bits is copied from `text`, because parsing would lose digits.
     """
     request_id = message.get("id", _ABSENT)
     if type(request_id) is int:

@@ -139,7 +139,9 @@ def _number(ctx: RpcContext, block: str) -> int | None:
 
 
 def _plain(ctx: RpcContext, block: Any) -> Any:
-    """Replace a tag such as `latest` by the number of the block, because the source node's head has moved on."""
+    """Replace a tag such as `latest` by the number of the block, because on the source node the tag names a newer
+    block.
+    """
     return hex(_number(ctx, block) or 0) if isinstance(block, str) and block in _EPOCHS else block
 
 

@@ -27,7 +27,7 @@ LogsResult = Annotated[bytes | StreamedResult, LOGS_JSON]
 _FEW_BLOCKS: Final = 16
 _NO_LIMIT: Final = 2**63 - 1
 _LOG_MEMBER: Final = b'"logIndex":'
-"""The JSON key that each log has once. Its occurrences in a result are the number of logs."""
+"""A JSON key that occurs once in each log. So the number of occurrences in a result is the number of logs."""
 
 
 async def search(ctx: RpcContext, query: LogQuery) -> bytes | StreamedResult:

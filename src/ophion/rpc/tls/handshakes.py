@@ -137,7 +137,7 @@ class Handshakes:
 
 
 class _Decoder(Protocol):
-    """The protocol object that `start_tls` installs. This object has the methods below in asyncio and in uvloop."""
+    """Interface of the protocol object that `start_tls` installs: methods that it has in both asyncio and uvloop."""
 
     def get_buffer(self, sizehint: int) -> memoryview: ...
 

@@ -192,7 +192,7 @@ class Listener(ABC, Generic[ConnectionT]):
 
     @property
     def adopted_and_closed(self) -> int:
-        """Number of connections that `adopt` has got and that are closed. All connections must come from `adopt`."""
+        """Number of closed connections. Correct only if all connections come from `adopt`."""
         return self._adopted - self.connections
 
     def _share(self, offer: Callable[[socket.socket], bool]) -> None:

@@ -15,7 +15,7 @@ _MAX_OWN_HEAD_BYTES: Final = 1536
 
 
 class PlainHeads:
-    """Heads of plain requests, by their bytes, with the size of the body they announce.
+    """Heads of plain requests, each with the size of the body that the head announces.
 
     A head is stored only after httptools has accepted the whole message. The request must be an API call on a
     persistent HTTP/1.1 connection, with an allowed host and a length, without `Origin` and `Expect`. The same bytes

@@ -80,7 +80,7 @@ class _Slot(Struct, eq=False):
                 return
             response = Response(200, (result,), JSON if result else None)
         elif type(result) is StreamedAnswer:
-            # do not compress an answer with a `shape`: it comes from another server, which has encoded it already
+            # do not compress an answer with a `shape`: another server has sent this answer, in its final encoding
             if self.takes_gzip and result.shape is None:
                 self._compress(Response(200, (), JSON), EnvelopedSource(result), lane)
                 return
@@ -160,7 +160,7 @@ class ResponseQueue:
         self._queue: deque[_Slot] = deque()
         self._out: list[Piece] = []
         self._direct: DirectReply | None = None
-        """The only open request, while another server answers it directly. The queue is then empty."""
+        """The only open request, if another server answers it directly; the queue is empty in this case."""
         self._direct_bytes = 0
         self._pump: AnswerWriter | None = None
         self._is_paused = False

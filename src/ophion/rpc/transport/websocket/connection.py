@@ -423,7 +423,7 @@ class WebSocketConnection(asyncio.Protocol):
         elif size <= PORTION_BYTES:
             self._transport.write(b"".join((text_head(size), *parts)))
         else:
-            # send a large message in fragments, so that control frames can pass between the fragments
+            # send a large message in fragments, so that control frames can be sent between the fragments
             self._pump = self._pump_for(BareAnswer(EncryptedReplyPieces(parts, self._scheduler)))
 
     def _pump_for(self, answer: PieceStream) -> AnswerWriter:

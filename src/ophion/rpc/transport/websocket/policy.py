@@ -39,7 +39,7 @@ class MessageHandler(Protocol):
 
     @property
     def handle(self) -> Callable[..., Reply]:
-        """Answers one message of a connection. The connection may get notifications later."""
+        """The function that answers one message of a connection. The connection may get notifications later."""
 
     def close(self) -> None:
         """Release resources, because the service stops."""
@@ -62,7 +62,7 @@ class ConnectionSession(Protocol):
 
     @property
     def client(self) -> str | None:
-        """Return the name of the user; None if unknown."""
+        """Return the name of the user; None if the name is unknown."""
 
     def join(self, user: SessionUser) -> None: ...
 
