@@ -50,8 +50,8 @@ class Chain:
         self.has_gas_cap = False
         """Whether the cap of EIP-7825 on a transaction's gas applies although `is_relaxed` is set."""
         self.has_base_fee_in_free_calls = False
-        """Whether calls without a gas price see the base fee of the block, as in Anvil. Otherwise they see 0, as in
-        geth.
+        """Whether calls without a gas price see the base fee of the block, as in Anvil. Otherwise such calls see 0, as
+        in geth.
         """
         self.events: Topic[ChainEvent] = Topic()
         self.first_state = int.from_bytes(store.meta(FIRST_STATE_KEY) or b"", "big")

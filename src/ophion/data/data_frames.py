@@ -26,7 +26,7 @@ _OPTIONS = ("blocks", "address", "event", "topics", "sender", "recipient", "colu
 
 
 class UnknownDataset(CommandError, AttributeError):
-    """Raised when there is no dataset of a name."""
+    """Raised for an unknown name of a dataset."""
 
 
 def open_chain(source: str | Path, *, genesis: str | Path | None = None) -> ChainTables:

@@ -26,8 +26,8 @@ _BASE_FEE = 1_000_000_000
 _MAX_FILE_BYTES = 256 * 1024 * 1024
 _ADDED_KEYS = ("coinbase", "mixHash")
 _FILE_KEYS = ("timestamp", "gasLimit", "baseFeePerGas", "extraData", "nonce", *_ADDED_KEYS)
-"""Keys of the genesis file that replace the keys of the preset. The difficulty is not among them, because later blocks
-have none.
+"""Keys of the genesis file that replace the keys of the preset. The difficulty is not one of these keys, because later
+blocks have difficulty 0.
 """
 
 

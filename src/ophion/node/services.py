@@ -270,7 +270,7 @@ def _listeners(
 
     @cache
     def http_auth() -> AuthSetup | None:
-        """Return the authentication that JSON-RPC and GraphQL share. One token is valid for both."""
+        """Return the authentication that JSON-RPC and GraphQL share. A token is valid for both interfaces."""
         return auth_setup_for(config.http_auth)
 
     lanes = context.lanes

@@ -109,7 +109,7 @@ class Peer:
         self.since = since
         """Unix time of Hello."""
         self.score = FIRST_SCORE
-        # some clients announce no listen port, so use the port that this node dialled
+        # some clients announce no listen port, so use the port that this node dialled, or 0 for an inbound peer
         port = hello.listen_port or (0 if is_inbound else remote[1])
         self.enode = Enode(hello.node_id, remote[0], port, port)
         """Enode of the peer: the IP of its socket and the listen port from its Hello."""

@@ -88,7 +88,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # no transaction has the account's nonce, so the run of consecutive nonces is empty
+        # the old run does not continue at the account's nonce, so begin an empty run; `extend_run` extends it
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
@@ -188,7 +188,7 @@ class Queue:
     def take_mined(self, hashes: Sequence[Hash32]) -> list[PooledTransaction]:
         """Remove mined transactions. The caller moves the senders to their new nonces afterwards.
 
-        Returns the transactions, because freeing thousands takes long and the caller does this later.
+        Returns the transactions: the caller frees these objects in small steps, because freeing thousands takes long.
         """
         by_hash = self.by_hash
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]

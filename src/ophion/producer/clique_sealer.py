@@ -267,8 +267,8 @@ class CliqueSealer:
             self._note_store(None)
             if answer.claim is SealClaim.OURS:
                 return True
-            # wait for the block that the other node has claimed; seal it here if that node has stopped before it sent
-            # the block
+            # wait for the block that the other node has claimed; if that node has stopped without sending the block,
+            # seal that block here
             await self._wake_up(_PARTNER_WAIT_S)
             if answer.claim is SealClaim.PARTNER and self._chain.head.hash == header.parent_hash:
                 await self._adopt(shared, header.parent_hash, answer.digest)

@@ -95,7 +95,7 @@ class MessageCodec(ExtraDataCodec):
         return self.signed_parts().prepare(data)
 
     def candidate(self, block: bytes) -> ProposedBlock:
-        """Return a block as a candidate, with its digest and hash."""
+        """Return a block of a message as a proposed block, with its digest and hash."""
         return candidate_of(self, block)
 
     def prepared_block(self, block: bytes) -> ProposedBlock | None:

@@ -76,7 +76,8 @@ class OwnMessages:
         """Send and count a message whose votes are stored. If the round of the message has ended, do not send it."""
         message, votes, known = event.message, event.votes, self.durable_votes.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
-            # another message of this validator has stored a later prepared block meanwhile, so keep that block
+            # another message of this validator has stored a later prepared block before this message, so keep that
+            # block
             votes = DurableVotes(votes.height, votes.round, votes.vote, known)
         self.durable_votes = votes
         if message.round == round_number:

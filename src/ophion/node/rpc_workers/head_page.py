@@ -40,7 +40,7 @@ class SharedHead(Struct, frozen=True):
 
 
 class HeadPage:
-    """A page of memory with the head. One process writes, others read."""
+    """A page of memory with the head. One process writes, all other processes read."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor

@@ -142,7 +142,7 @@ class _Worker:
 
     @property
     def connections(self) -> int:
-        """Number of open connections of the worker, as far as this process knows."""
+        """Number of connections that were passed to the worker and that it has not reported as closed."""
         return self._passed - self._closed
 
     async def run(self, setup: bytes) -> str:

@@ -43,8 +43,8 @@ async def download_headers(
             await received(headers)
             first += len(headers)
             if len(headers) < count:
-                # the response has fewer headers than requested, so the open requests no longer continue at its end:
-                # request again from its end
+                # the response has fewer headers than requested: cancel the open requests, and continue after its last
+                # header
                 size, after = max(len(headers), STRETCH), first
                 _cancel(open_requests)
     finally:

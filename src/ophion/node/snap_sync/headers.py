@@ -4,7 +4,7 @@ Each header names its parent by hash. So the seals of one IBFT 2.0 or QBFT heade
 quorum of the known validators has sealed it. The seals are therefore verified only
 
 - of the last header of each batch, and
-- of each header after which the validators are others: the old validators have sealed it. This header proves the votes
+- of each header after which the validators change: the old validators have sealed this header, and it proves the votes
   in the headers before it.
 
 The hash does not cover the seals. The seals of the other headers are verified later, with their bodies

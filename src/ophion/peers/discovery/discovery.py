@@ -52,8 +52,8 @@ _EXPIRY_S: Final = 60
 _MAX_EXPIRATION: Final = 2**63 - 1
 _RESPONSE_TIMEOUT_S: Final = 0.8
 _PING_BACK_S: Final = 0.5
-"""Seconds to wait before a request to a node that has no proof of this node's endpoint. Meanwhile the node can ping
-this node and get a Pong, which is the proof.
+"""Seconds to wait before a request to a node that has no proof of this node's endpoint. During this time the node can
+ping this node and get a Pong, which is the proof.
 """
 _MAX_NEIGHBORS: Final = 12
 _MAX_OPEN: Final = 256

@@ -107,7 +107,8 @@ class BlockFetcher:
         pending.announcers.insert(0 if is_member else len(pending.announcers), peer)
         announcer.tracked += 1
         if is_member and pending.timer is None and not any(map(self._is_member, pending.asked)):
-            # a member peer announces the block: ask it too, because the unknown peers asked so far may never respond
+            # a member peer announces the block: ask this peer too, because the unknown peers asked so far may never
+            # respond
             self._ask_next(hash)
 
     def arrived(self, hash: Hash32) -> None:

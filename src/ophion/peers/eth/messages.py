@@ -96,7 +96,7 @@ _BLOCK_SLACK_BYTES: Final = 512 * KIB
 
 
 def max_block_bytes(gas_limit: int) -> int:
-    """Return the size limit of a NewBlock in whole MiB, given the gas limit of the head.
+    """Return the size limit of a NewBlock in bytes, rounded up to whole MiB, given the gas limit of the head.
 
     Adds a quarter, because the gas limit of the next blocks may be higher.
     """

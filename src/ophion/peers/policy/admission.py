@@ -1,6 +1,6 @@
 """`Admission`: bans, duplicate connections and peer limits after Hello (networking.md 5.1, 5.3).
 
-`PeerService.judge` checks the permission rules (`permissions/node_rules.py`) before.
+Before these checks, `PeerService.judge` checks the permission rules (`permissions/node_rules.py`).
 """
 
 from __future__ import annotations

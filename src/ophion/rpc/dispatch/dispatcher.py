@@ -281,7 +281,7 @@ class Dispatcher:
         return pending
 
     def _in_lane(self, job: Callable[[], T], then: Callable[[T], Reply], id_text: bytes, weight: int) -> Reply:
-        """Run a job in a worker thread. Then call `then` with its result on the event loop."""
+        """Run a job in a worker thread. Afterwards call `then` with the result on the event loop."""
         try:
             future = self._limits.lane.submit(job)
         except LaneFull as error:

@@ -7,8 +7,8 @@
 
 Rust itself answers four methods: eth_blockNumber, eth_getBalance, eth_getTransactionCount and eth_call at the latest
 block. Their handlers in rpc/methods are the slow path, which gives the same answers.
-tests/unit/rpc/dispatch/test_fast_path.py compares both, and tests/unit/rpc/dispatch/test_raw_transaction_reply.py does
-so for eth_sendRawTransaction.
+tests/unit/rpc/dispatch/test_fast_path.py compares both paths; for eth_sendRawTransaction,
+tests/unit/rpc/dispatch/test_raw_transaction_reply.py does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """admin_*LogBloomCache, admin_logs*Cache: Besu's cache of log blooms, which log queries of Ophion do not need.
 
-The methods check their parameters and answer like a Besu whose cache is complete. They change nothing.
+The methods check their parameters, change nothing and answer like a Besu whose cache is complete.
 """
 
 from __future__ import annotations

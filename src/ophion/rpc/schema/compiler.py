@@ -73,7 +73,8 @@ def _compile_one(function: Handler, context: Any, first: Parameter) -> Invoke:
 
 def _compile_more(function: Handler, context: Any, parameters: tuple[Parameter, ...]) -> Invoke:
     decode_first, decode_second = _decoder(parameters[0]), _decoder(parameters[1])
-    # if the third parameter is optional, decode only two parameters: the handler has defaults for the others
+    # if the third parameter is optional, decode only two parameters: the handler has defaults for all further
+    # parameters
     needs_more = len(parameters) > 2 and parameters[2].default is REQUIRED
     max_count = 2 if len(parameters) > 2 else sys.maxsize
 

@@ -17,8 +17,8 @@ from ophion.rpc.schema.answer_fields import AnswerFields
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
 
 _BLOCK_TIMESTAMP: Final = re.compile(rb',"blockTimestamp":(?:"0x[0-9a-f]+"|null)')
-"""Matches the member `blockTimestamp` of an encoded object. A comma precedes it, because it is never the first member.
-The pattern never matches inside a JSON string, because quotes are escaped there.
+"""Matches the member `blockTimestamp` of an encoded object. The match includes the comma before the member, which is
+never the first. The pattern never matches inside a JSON string, because quotes in strings are escaped.
 """
 _PARITY: Final = re.compile(rb',"yParity":"0x[01]"')
 _TRANSACTIONS: Final = frozenset(

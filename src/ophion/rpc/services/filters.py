@@ -276,9 +276,7 @@ class Filters:
         self._remove(idlest)
 
     def _trim(self) -> None:
-        """Drop journal entries that all filters have read, once there are enough of them to justify the scan of all
-        filters.
-        """
+        """Drop journal entries that all filters have read, once a long journal justifies a scan of all filters."""
         for journal, is_pool in ((self._chain, False), (self._pool, True)):
             if len(journal) < _WORTH_TRIMMING:
                 continue

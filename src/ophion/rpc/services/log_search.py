@@ -1,7 +1,8 @@
 """Log searches: their limits, and the choice between event loop and worker threads (read lane).
 
-Searches of a few small blocks run on the event loop. All others run in the read lane with the deadline of the request.
-The result is JSON text from the extension. A result of more than one piece is streamed, so that it takes little memory.
+Searches of a few small blocks run on the event loop. All other searches run in the read lane with the deadline of the
+request. The result is JSON text from the extension. A result of more than one piece is streamed, so that it takes
+little memory.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ async def _of_block(ctx: RpcContext, query: LogQuery, header: HashedHeader, is_r
 
 
 async def _streamed(ctx: RpcContext, query: LogQuery, first: int, last: int) -> bytes | StreamedResult:
-    """Search a block range. A large result is streamed; while too many streams are open, it is collected instead."""
+    """Search a block range. A large result is streamed; while too many streams are open, the result is collected
+    instead.
+    """
     if _is_short(ctx, first, last):
         return await _range(ctx, query, first, last)
     try:

@@ -1,7 +1,7 @@
 """Detects clients that read their answers too slowly, and limits the bytes that they leave unread.
 
 Reading a long answer over a slow link is allowed. But unread bytes stay in memory, and the number of streams is
-limited. So a client that reads only a few bytes now and then counts as not reading.
+limited. So a client that reads only a few bytes at long intervals counts as not reading.
 """
 
 from __future__ import annotations

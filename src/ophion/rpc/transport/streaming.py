@@ -127,7 +127,7 @@ class StreamedResult:
 
 
 def _retrieve_error(producing: asyncio.Task[bytes | None]) -> None:
-    """Retrieve and ignore the error of a piece that no one waits for any more."""
+    """Retrieve and ignore the error of a piece for which no caller waits any more."""
     if not producing.cancelled():
         producing.exception()
 
