@@ -247,7 +247,7 @@ class Permissions:
     def _changed(self, task: asyncio.Task[None]) -> None:
         self._changes.discard(task)
         if not task.cancelled():
-            task.exception()  # mark the exception as retrieved, because the caller gets it from `result`
+            task.exception()  # mark the exception as retrieved, because a cancelled caller does not
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:

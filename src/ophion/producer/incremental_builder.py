@@ -53,11 +53,11 @@ _BATCH: Final = 1024
 _SETTLED: Final = 1024
 """Number of transactions between two state hashes. With a lower number, the same accounts are hashed more often."""
 _CLOSING_S: Final = 0.1
-"""Seconds before the block is due from which on the state is hashed after every batch."""
+"""Last seconds before the block is due, in which the state is hashed after every batch."""
 _LAST_LOOK_S: Final = 0.02
 """Seconds between the last check and the time when the block is due. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
-"""Seconds before the block is due from which on no batch starts, so that `finish` does not wait for a batch."""
+"""Last seconds before the block is due, in which no batch starts, so that `finish` does not wait for a batch."""
 _LAST_S: Final = 0.05
 """Time limit in seconds for executing the last arrivals when the block is due. Later arrivals wait for the next
 block.
@@ -178,8 +178,8 @@ class IncrementalBuilder:
         self._must_look = self._is_published
 
     def close(self) -> None:
-        """Stop adding transactions. Discard the block, unless `finish` is running; then the block is released when
-        `finish` ends.
+        """Stop adding transactions and discard the block. While `finish` is running, the block stays until `finish`
+        ends.
         """
         self.is_closed = True
         while self._ignore:

@@ -247,8 +247,8 @@ class Height:
         self._adopt_proof(now)
 
     def _adopt_proof(self, now: float) -> None:
-        """If the vote record refers to a proof that this node lacks, and another validator has sent this proof, adopt
-        it and send it with a round change for the current round.
+        """Adopt the proof that the vote record names, if this node lacks the proof and another validator has sent it.
+        Send the proof with a round change for the current round.
         """
         proof = self._missing_proof.found(self.durable_votes.prepared, self.current)
         if proof is not None:

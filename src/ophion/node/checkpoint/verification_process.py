@@ -46,7 +46,7 @@ def verify_in_child(
             else:
                 raise CheckpointError(*values)
     finally:
-        ours.close()  # the child process ends itself when the parent's end of the pipe is closed
+        ours.close()  # closing this end of the pipe makes the child process end itself
         child.join(_KILL_AFTER_S)
         if child.is_alive():
             child.kill()

@@ -88,7 +88,7 @@ class UdpSocket(asyncio.DatagramProtocol):
             try:
                 self._transport.sendto(data, address)
             except (OSError, ValueError) as error:
-                # the host has no route to the address, or the address has the wrong family
+                # only log the error: the host may have no route to the address, or the address has the wrong family
                 log.debug("cannot send packet address=%s error=%s", address, error)
 
     def close(self) -> None:
