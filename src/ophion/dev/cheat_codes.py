@@ -92,8 +92,8 @@ class DevNode:
         self.impersonates_all = False
         self.signatures: dict[bytes, Address] = {}
         """Addresses that ecrecover returns, by signature (`anvil_impersonateSignature`)."""
-        self.mines_failing = identity.preset == "anvil"
-        """Whether `eth_sendTransaction` without gas mines a transaction that fails, as Anvil does."""
+        self.mines_failing = identity.preset is not None
+        """Whether `eth_sendTransaction` without gas mines a transaction that fails, as Anvil and Hardhat's node do."""
         self.serves_hardhat = False
         """Whether a client has asked for `hardhat_metadata`, as hardhat-ethers does."""
         self.logs_requests = True

@@ -12,7 +12,7 @@ class TimestampTooLow(OphionError):
     """Raised when the timestamp of a block is below the timestamp of its parent."""
 
     def __init__(self, timestamp: int, last: int) -> None:
-        self.last = last
+        self.timestamp, self.last = timestamp, last
         super().__init__(f"Timestamp error: {timestamp} is lower than previous block's timestamp")
 
 

@@ -20,12 +20,18 @@ _PANICS: Final = {
 }
 
 
+def panic_code(output: bytes) -> int | None:
+    """Return the code of `Panic(uint256)`. None for other bytes."""
+    is_panic = output[:4] == _PANIC_SELECTOR and len(output) == 36
+    return int.from_bytes(output[4:], "big") if is_panic else None
+
+
 def revert_reason(output: bytes) -> str | None:
     """Return the text of `Error(string)` or the meaning of `Panic(uint256)`. None for other bytes."""
-    selector, words = output[:4], output[4:]
-    if selector == _PANIC_SELECTOR and len(words) == 32:
-        code = int.from_bytes(words, "big")
+    code = panic_code(output)
+    if code is not None:
         return _PANICS.get(code, f"unknown panic code: {code:#x}")
+    selector, words = output[:4], output[4:]
     if selector != _ERROR_SELECTOR or len(words) < 64:
         return None
     offset = int.from_bytes(words[:32], "big")

@@ -24,6 +24,7 @@ from ophion.rpc.services.cheat_code_params import (
     check_time,
     decode_number,
     dev_of,
+    too_low,
 )
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.transaction_request import decode_transaction_request, filled
@@ -44,7 +45,7 @@ async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
     await _mine_at(dev_of(ctx), first)
     if others:
         await dev_of(ctx).mine(len(others))
-    return "0x0"
+    return "0" if dev_of(ctx).identity.preset == "hardhat" else "0x0"
 
 
 @cheat_code("evm_mine_detailed", "anvil_mine_detailed")
@@ -62,7 +63,7 @@ async def _mine_at(dev: DevNode, timestamp: int | None) -> None:
     try:
         await dev.mine_at(timestamp)
     except TimestampTooLow as error:
-        raise RpcError(INVALID_PARAMS_CODE, error.message) from None
+        raise too_low(dev, error) from None
 
 
 def _timestamps(options: Any) -> list[int | None]:

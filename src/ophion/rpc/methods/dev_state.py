@@ -50,10 +50,16 @@ async def set_code(ctx: RpcContext, address: AddressParam, code: DataParam) -> N
 
 @cheat_code("anvil_setNonce", "hardhat_setNonce", "evm_setAccountNonce")
 async def set_nonce(ctx: RpcContext, address: AddressParam, nonce: NumberParam) -> Nothing:
-    """Sets the nonce of an account."""
+    """Sets the nonce of an account. With the preset `hardhat`, the nonce must not go back."""
     if nonce > _MAX_NONCE:
         raise invalid_params("nonce: not within 64 bits")
-    await dev_of(ctx).edit(AccountOverride(address=address, nonce=nonce))
+    dev = dev_of(ctx)
+    existing = dev.queries.head_state.nonce(address)
+    if dev.identity.preset == "hardhat" and nonce < existing:
+        raise RpcError(
+            SERVER_ERROR_CODE, f"New nonce ({nonce}) must not be smaller than the existing nonce ({existing})"
+        )
+    await dev.edit(AccountOverride(address=address, nonce=nonce))
 
 
 @cheat_code("anvil_setStorageAt", "hardhat_setStorageAt")

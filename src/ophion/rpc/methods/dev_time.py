@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from ophion.dev.clock import TimestampTooLow
-from ophion.errors import RpcError
-from ophion.rpc.errors import INVALID_PARAMS_CODE
 from ophion.rpc.schema.wire_types import Boolean
 from ophion.rpc.services.cheat_code_params import (
     AnyParam,
@@ -16,6 +14,7 @@ from ophion.rpc.services.cheat_code_params import (
     check_time,
     decode_number,
     dev_of,
+    too_low,
 )
 from ophion.rpc.services.context import RpcContext
 
@@ -39,7 +38,7 @@ def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
     try:
         dev.set_next_timestamp(check_time(timestamp), allow_equal=dev.identity.preset != "hardhat")
     except TimestampTooLow as error:
-        raise RpcError(INVALID_PARAMS_CODE, error.message) from None
+        raise too_low(dev, error) from None
     return str(timestamp) if dev.identity.preset == "hardhat" else None
 
 

@@ -50,8 +50,8 @@ def accounts(ctx: RpcContext) -> AddressList:
 async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | None = None) -> HashResult:
     """Signs a transaction of one of the node's accounts, adds it to the pool and returns its hash.
 
-    Missing nonce, gas and fees are filled in. Not supported if the node holds no keys. A development node with the
-    preset `anvil` takes the first account as the default sender, and mines a transaction that fails.
+    Missing nonce, gas and fees are filled in. Not supported if the node holds no keys. A development node with a preset
+    takes the first account as the default sender, and mines a transaction that fails.
     """
     if ctx.accounts is None:
         name = ctx.node.client_version.partition("/")[0]
@@ -86,9 +86,10 @@ def _is_anvil(ctx: RpcContext) -> bool:
 
 
 def _with_sender(ctx: RpcContext, request: TransactionRequest) -> TransactionRequest:
-    """Return the request with a sender: with the preset `anvil`, the first account is the default."""
+    """Return the request with a sender: with a preset, the first account is the default."""
     assert ctx.accounts is not None
-    if request.call.sender is None and ctx.accounts.addresses and _is_anvil(ctx):
+    has_preset = ctx.dev is not None and ctx.dev.identity.preset is not None
+    if request.call.sender is None and ctx.accounts.addresses and has_preset:
         return replace(request, call=dataclasses.replace(request.call, sender=ctx.accounts.addresses[0]))
     return request
 
@@ -128,8 +129,8 @@ def _signed_natively(unsigned: UnsignedTransaction, key: PrivateKey) -> Transact
 async def sign_transaction(ctx: RpcContext, transaction: TransactionRequestParam) -> SignedResult:
     """Signs a transaction of one of the node's accounts without sending it; fills in missing fields.
 
-    A development node with the preset `anvil` takes the first account as the default sender, and returns only the
-    encoded transaction.
+    A development node with a preset takes the first account as the default sender. With the preset `anvil`, it returns
+    only the encoded transaction.
     """
     request = _with_sender(ctx, transaction)
     key = _key(ctx, request.sender)

@@ -157,7 +157,8 @@ def eth_estimate_gas(
     """Estimates the gas with which a transaction succeeds in the next block, by bisection to 1.5 percent.
 
     A given gas limit is the upper bound, unless it is below the minimum of any transaction. The cap of EIP-7825 is an
-    upper bound too. If the transaction would fail, returns the error of the transaction.
+    upper bound too. If the transaction would fail, returns the error of the transaction. A development node with a
+    preset returns the least gas that suffices.
     """
     if block is BlockTag.PENDING:
         queries = ctx.queries

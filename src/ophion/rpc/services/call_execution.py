@@ -43,6 +43,7 @@ from ophion.rpc.errors import (
 from ophion.rpc.schema import render
 from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.hardhat_failures import call_error
 
 INLINE_S: Final = 0.002
 """Deadline in seconds of a call on the event loop."""
@@ -82,9 +83,9 @@ def run_call(
 ) -> bytes | Awaitable[bytes]:
     """Return the output of a call. Raises `RpcError` if the call reverts, halts or is invalid."""
     requested = checked(ctx, requested)
-    # as in Anvil, calls on a node with its preset may offer any price
-    is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
-    request = requested.request(gas_for(ctx, requested, gas_limit), checks_base_fee=not is_anvil)
+    # as in Anvil and in Hardhat's node, calls on a node with a preset may offer any price
+    has_preset = ctx.dev is not None and ctx.dev.identity.preset is not None
+    request = requested.request(gas_for(ctx, requested, gas_limit), checks_base_fee=not has_preset)
     accounts = overrides or ()
     if ctx.light_calls.knows(requested.to, requested.input):
         seen = console_reads()
@@ -166,13 +167,35 @@ async def run_estimate(
     if ctx.dev is not None:
         _observe(ctx, "eth_estimateGas", outcome, seen, state, env, request, overrides or ())
     if gas:
-        return gas
+        has_preset = ctx.dev is not None and ctx.dev.identity.preset is not None
+        return await _least_gas(ctx, state, env, requested, overrides or (), gas, outcome) if has_preset else gas
     if gas_of_failing is not None and outcome.kind in ("reverted", "halted"):
         return gas_of_failing
     text = "Transaction processing could not be completed due to an exception"
     if outcome.kind == "halted" and outcome.reason == _OUT_OF_GAS:
         text = f"{text}: {cap} gas do not suffice, which is {bound}"
     raise failure_of(ctx, outcome, f"{text} ({outcome.reason})" if outcome.reason else text)
+
+
+async def _least_gas(
+    ctx: RpcContext, state: State, env: BlockEnv, requested: Call, overrides: Overrides, gas: int, outcome: CallOutcome
+) -> int:
+    """Return the least gas with which a call succeeds, as Anvil does; `gas` is an estimate that suffices."""
+    if gas <= _MIN_GAS:
+        return gas
+
+    def least(limit_s: float) -> tuple[int, CallOutcome]:
+        low, high, middle = outcome.gas_used - 1, gas, outcome.gas_used
+        found = outcome
+        while high - low > 1:
+            tried = call(state, env, requested.request(middle), overrides, limit_s)
+            if tried.kind == "timeout":
+                return high, tried
+            low, high, found = (low, middle, tried) if tried.kind == "returned" else (middle, high, found)
+            middle = (low + high) // 2
+        return high, found
+
+    return (await _repeated(ctx, requested, least))[0]
 
 
 async def _repeated(
@@ -223,6 +246,8 @@ async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrid
 
 def failure_of(ctx: RpcContext, outcome: CallOutcome, halted: str) -> RpcError:
     """Return the error of a failed call. `halted` is the error message for an exceptional halt."""
+    if ctx.dev is not None and ctx.dev.identity.preset == "hardhat" and outcome.kind in ("reverted", "halted"):
+        return call_error(ctx, outcome.output, outcome.reason if outcome.kind == "halted" else "")
     if outcome.kind == "reverted":
         observer = None if ctx.dev is None else ctx.dev.observer
         return reverted(outcome.output, None if observer is None else observer.reason(outcome.output))

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from ophion.dev.cheat_codes import DevNode
-from ophion.rpc.errors import invalid_params
+from ophion.dev.clock import TimestampTooLow
+from ophion.errors import RpcError
+from ophion.rpc.errors import INVALID_PARAMS_CODE, SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema.method import Handler
 from ophion.rpc.schema.registry import group_of, method
 from ophion.rpc.schema.wire_types import WireType, decode_data, encode_json
@@ -94,3 +96,15 @@ def check_time(seconds: int) -> int:
     if seconds.bit_length() > _MAX_TIME_BITS:
         raise invalid_params(f"time: not within {_MAX_TIME_BITS} bits")
     return seconds
+
+
+def too_low(dev: DevNode, error: TimestampTooLow) -> RpcError:
+    """Return the error for a timestamp below the head's, with the text of the node of the preset."""
+    if dev.identity.preset != "hardhat":
+        return RpcError(INVALID_PARAMS_CODE, error.message)
+    relation = f"lower than the previous block's timestamp {error.last}"
+    if error.timestamp == error.last:
+        relation = (
+            "equal to the previous block's timestamp. Enable the 'allowBlocksWithSameTimestamp' option to allow this"
+        )
+    return RpcError(SERVER_ERROR_CODE, f"Timestamp {error.timestamp} is {relation}")

@@ -12,20 +12,18 @@ from typing import Final
 
 import orjson
 
-from ophion.errors import RpcError
 from ophion.native.exceptions import NativeError
 from ophion.native.tracing import TraceKind
 from ophion.primitives.hexcodec import data
-from ophion.primitives.revert_reason import revert_reason
 from ophion.primitives.types import Hash32
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.hardhat_failures import failure_error
 from ophion.rpc.services.tracing import transaction_trace
 
 HARDHAT_GAS: Final = 2**24
 """Gas limit that hardhat-ethers sets with Hardhat 2.27 and later."""
 OLDER_HARDHAT_GAS: Final = 30_000_000
 """Gas limit that hardhat-ethers sets with Hardhat 2.26 and earlier."""
-_CODE: Final = -32603
 _TOP_CALL: Final = TraceKind.calls(only_top_call=True)
 
 
@@ -48,21 +46,7 @@ async def raise_if_failed(ctx: RpcContext, hash: Hash32) -> None:
     if text is None or orjson.loads(text).get("status") != "0x0":
         return
     output, halt = await _outcome(ctx, hash)
-    dev = ctx.dev
-    reason = dev.observer.reason(output) if dev is not None and dev.observer is not None else None
-    message = f"Error: VM Exception while processing transaction: {_meaning(output, reason, halt)}"
-    raise RpcError(_CODE, message, {"message": message, "txHash": data(hash), "data": data(output)})
-
-
-def _meaning(output: bytes, custom: str | None, halt: str) -> str:
-    if custom is not None:
-        return f"reverted with custom error '{custom}'"
-    reason = revert_reason(output)
-    if reason is not None:
-        return f"reverted with reason string '{reason}'"
-    if output:
-        return f"reverted with an unrecognized custom error (return data: {data(output)})"
-    return "Transaction reverted without a reason" if halt == "execution reverted" else halt
+    raise failure_error(ctx, output, halt, {"txHash": data(hash)})
 
 
 async def _outcome(ctx: RpcContext, hash: Hash32) -> tuple[bytes, str]:
@@ -72,6 +56,6 @@ async def _outcome(ctx: RpcContext, hash: Hash32) -> tuple[bytes, str]:
     except NativeError:
         found = None
     if found is None:
-        return b"", "Transaction reverted without a reason"
+        return b"", ""
     frame = orjson.loads(found)
     return bytes.fromhex((frame.get("output") or "0x")[2:]), str(frame.get("error"))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import pytest
 from msgspec.structs import replace
 
 from ophion.errors import RpcError
 from ophion.native.executor import AccountOverride
+from ophion.native.executor import call as executor_call
 from ophion.rpc.services.call_execution import gas_for, run_call, run_estimate
 from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.context import RpcContext
@@ -103,3 +105,17 @@ def test_a_long_estimate_is_tried_once_and_then_runs_in_the_lane(context: RpcCon
             estimate(context, HEAVY, 30_000_000)
         in_lane.append((lane.jobs, context.light_calls.repeated.may_try(CONTRACT, b"\x11\x22\x33\x44")))
     assert in_lane == [(1, False), (2, False), (3, False)]
+
+
+def test_a_node_with_a_preset_estimates_the_least_gas(context: RpcContext) -> None:
+    about = estimate(context, CALLER)
+    dev = cast(Any, SimpleNamespace(identity=SimpleNamespace(preset="anvil"), observer=None))
+    least = estimate(replace(context, dev=dev), CALLER)
+    queries, overrides = context.queries, [AccountOverride(address=CONTRACT, code=CALLER)]
+    wanted = Call(to=CONTRACT, input=b"\x11\x22\x33\x44")
+    kinds = [
+        executor_call(queries.head_state, queries.head_env, wanted.request(gas), overrides, 1).kind
+        for gas in (least - 1, least)
+    ]
+    assert [kind == "returned" for kind in kinds] == [False, True]
+    assert least <= about
