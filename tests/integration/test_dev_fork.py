@@ -236,3 +236,21 @@ def test_a_fork_begins_right_after_a_transaction(tmp_path: Path) -> None:
         finally:
             proxy.shutdown()
             proxy.server_close()
+
+
+def test_a_fork_with_the_preset_of_hardhat_answers_like_hardhats_node(
+    source: tuple[Node, Proxy], tmp_path: Path
+) -> None:
+    _, proxy = source
+    cache = f"--fork-cache-path={tmp_path}"
+    with dev(tmp_path / "data", "--preset=hardhat", f"--fork-url={proxy.url}", cache) as (node, _):
+        assert node.ask("hardhat_setBalance", OTHER, "0x1") is True
+        failing = {"from": FIRST, "data": "0x60006000fd", "gas": "0x20000"}
+        raw = node.ask("eth_signTransaction", failing)["raw"]
+        for name, given in (("eth_call", failing), ("eth_sendTransaction", failing), ("eth_sendRawTransaction", raw)):
+            error = node.answer(name, given)["error"]
+            expected = "Nonce too low. " if name == "eth_sendRawTransaction" else "Error: Transaction reverted without"
+            assert error["message"].startswith(expected)
+        raw = node.ask("eth_signTransaction", failing)["raw"]
+        error = node.answer("eth_sendRawTransaction", raw)["error"]
+        assert error["message"] == "Error: Transaction reverted without a reason string"

@@ -68,12 +68,17 @@ def like_hardhat(table: MethodTable, ctx: RpcContext) -> MethodTable:
 def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
     invoke, call, encode = bound.invoke, bound.call, bound.encode
     if name.startswith(_CHEAT_CODES):
-        bound = bound._replace(encode=lambda value: b"true" if value is None else encode(value))
+
+        def true_for_null(value: Any) -> bytes:
+            text = encode(value)
+            return b"true" if text == b"null" else text
+
+        bound = bound._replace(encode=true_for_null)
     if bound.decode is None:
         return bound._replace(invoke=_guarded(invoke, name, ctx), call=_guarded(call, name, ctx), submit=None)
     decode = bound.decode
     if name == "eth_sendRawTransaction":
-        invoke, call = _reporting(invoke, ctx), _reporting(call, ctx)
+        invoke, call = _reporting(invoke, encode, ctx), _reporting(call, encode, ctx)
 
     def checked_decode(params: Sequence[Any]) -> Any:
         try:
@@ -90,13 +95,13 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
     return bound._replace(invoke=_guarded(invoke, name, ctx), decode=checked_decode, call=checked_call, submit=None)
 
 
-def _reporting(function: Invoke, ctx: RpcContext) -> Invoke:
+def _reporting(function: Invoke, encode: Callable[[Any], bytes], ctx: RpcContext) -> Invoke:
     """Return the function with an error in place of the hash of a transaction that is mined and has failed."""
 
     async def invoke(params: Any, caller: Any) -> Any:
         value = await function(params, caller)
-        if isinstance(value, bytes):
-            await raise_if_failed(ctx, Hash32(value))
+        hash: Hash32 = bytes.fromhex(encode(value).decode().strip('"')[2:])  # a fork returns encoded values
+        await raise_if_failed(ctx, hash)
         return value
 
     return invoke
