@@ -249,8 +249,8 @@ def test_a_fork_with_the_preset_of_hardhat_answers_like_hardhats_node(
         raw = node.ask("eth_signTransaction", failing)["raw"]
         for name, given in (("eth_call", failing), ("eth_sendTransaction", failing), ("eth_sendRawTransaction", raw)):
             error = node.answer(name, given)["error"]
-            expected = "Nonce too low. " if name == "eth_sendRawTransaction" else "Error: Transaction reverted without"
-            assert error["message"].startswith(expected)
+            expected = "Nonce too low. " if name == "eth_sendRawTransaction" else "Transaction reverted without"
+            assert error["message"].removeprefix("Error: ").startswith(expected)
         raw = node.ask("eth_signTransaction", failing)["raw"]
         error = node.answer("eth_sendRawTransaction", raw)["error"]
         assert error["message"] == "Error: Transaction reverted without a reason string"

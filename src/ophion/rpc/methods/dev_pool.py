@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
+from ophion.rpc.errors import INVALID_PARAMS_CODE
 from ophion.rpc.schema.wire_types import AddressParam, Boolean, HashParam
 from ophion.rpc.services.cheat_code_params import Json, Nothing, cheat_code, dev_of
 from ophion.rpc.services.context import RpcContext
@@ -16,7 +18,12 @@ def drop_transaction(ctx: RpcContext, hash: HashParam) -> Json:
 
 @cheat_code("hardhat_dropTransaction")
 def hardhat_drop_transaction(ctx: RpcContext, hash: HashParam) -> Boolean:
-    """Removes a transaction from the pool; returns whether the pool had it, as Hardhat's helpers expect."""
+    """Removes a transaction from the pool; returns whether the pool had it, as Hardhat's helpers expect.
+
+    A mined transaction is an error.
+    """
+    if ctx.queries.store.receipt_json(hash, False) is not None:
+        raise RpcError(INVALID_PARAMS_CODE, f"Transaction {data(hash)} cannot be dropped because it's already mined")
     return dev_of(ctx).drop(hash)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from ophion.errors import RpcError
 from ophion.primitives.hexcodec import data
 from ophion.primitives.revert_reason import panic_code, revert_reason
-from ophion.rpc.errors import INTERNAL_ERROR_CODE, SERVER_ERROR_CODE
+from ophion.rpc.errors import INTERNAL_ERROR_CODE, REVERTED_CODE, SERVER_ERROR_CODE
 from ophion.rpc.services.context import RpcContext
 
 _EXCEPTION: Final = "Error: VM Exception while processing transaction: "
@@ -35,11 +35,18 @@ _PANICS: Final = {
 
 
 def call_error(ctx: RpcContext, output: bytes, halt: str) -> RpcError:
-    """Return Hardhat's error for a call that has reverted (with an empty `halt`) or halted."""
-    return failure_error(ctx, output, halt, {"txHash": None} if halt.startswith(_OUT_OF_GAS) else {})
+    """Return Hardhat's error for a call that has reverted (with an empty `halt`) or halted.
+
+    Code and `data` are those of Hardhat 3, which libraries for other nodes understand as well. Hardhat 2 has code
+    -32603 and an object as `data`.
+    """
+    error = failure_error(ctx, output, halt, {})
+    if error.code != INTERNAL_ERROR_CODE:
+        return error
+    return RpcError(REVERTED_CODE, error.message.removeprefix("Error: "), data(output))
 
 
-def failure_error(ctx: RpcContext, output: bytes, halt: str, place: dict[str, str | None]) -> RpcError:
+def failure_error(ctx: RpcContext, output: bytes, halt: str, place: dict[str, str]) -> RpcError:
     """Return the error for output and halt of a failed transaction or call. `place` names the transaction."""
     observer = None if ctx.dev is None else ctx.dev.observer
     message = _meaning(output, None if observer is None else observer.reason(output), halt)

@@ -31,6 +31,7 @@ _PLAIN: Final = ("from", "to", "data", "input")
 _SENDS: Final = frozenset({"eth_sendTransaction", "eth_sendRawTransaction"})
 _CALLS: Final = frozenset({"eth_call", "eth_estimateGas"})
 _FAULTS: Final[Mapping[str, str]] = {fault.message: reason for reason, fault in errors.POOL_REASONS.items()}
+_BOTH_WITH_TIP: Final = "Cannot send both gasPrice and maxPriorityFeePerGas"
 _REQUESTS: Final[Mapping[str, str]] = {
     "contract creation without any data provided": "Contract creation without any data provided",
 }
@@ -141,6 +142,16 @@ def _said(error: Exception, name: str, params: Any, ctx: RpcContext) -> Exceptio
     return error if text is None else RpcError(_CODE, text, {"message": text, "data": None})
 
 
+def _tip_above_fee(sent: Sent, ctx: RpcContext) -> str | None:
+    if sent.gas_price is not None:
+        return _BOTH_WITH_TIP
+    return (
+        None
+        if sent.max_fee is None
+        else f"maxPriorityFeePerGas ({sent.tip}) is bigger than maxFeePerGas ({sent.max_fee})"
+    )
+
+
 def _of_request(detail: str, params: Any) -> str | None:
     """Return the text for a request that contradicts itself."""
     call = params[0] if params and isinstance(params, Sequence) else None
@@ -148,7 +159,7 @@ def _of_request(detail: str, params: Any) -> str | None:
         if call.get("maxFeePerGas") is not None:
             return "Cannot send both gasPrice and maxFeePerGas params"
         if call.get("maxPriorityFeePerGas") is not None:
-            return "Cannot send both gasPrice and maxPriorityFeePerGas"
+            return _BOTH_WITH_TIP
     if isinstance(call, dict) and "< maxPriorityFeePerGas" in detail:
         fee, tip = _number(call.get("maxFeePerGas")), _number(call.get("maxPriorityFeePerGas"))
         return f"maxPriorityFeePerGas ({tip}) is bigger than maxFeePerGas ({fee})"
@@ -232,9 +243,7 @@ _RULES: Final[Mapping[str, Callable[[Sent, RpcContext], str | None]]] = {
         if sent.chain_id is None
         else f"Invalid chainId {sent.chain_id} provided, expected {ctx.queries.spec.chain_id} instead."
     ),
-    "tip-above-fee": lambda sent, ctx: (
-        f"maxPriorityFeePerGas ({sent.tip}) is bigger than maxFeePerGas ({sent.max_fee})"
-    ),
+    "tip-above-fee": _tip_above_fee,
 }
 
 

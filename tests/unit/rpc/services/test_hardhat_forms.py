@@ -126,8 +126,23 @@ def test_a_failing_raw_transaction_is_an_error(node: Node) -> None:
 def test_a_failing_call_is_an_error_of_hardhats_node(node: Node) -> None:
     for name in ("eth_call", "eth_estimateGas"):
         error = refused(node, name, {"from": FIRST, "data": "0x60006000fd"})
-        assert (error["code"], error["message"]) == (-32603, "Error: Transaction reverted without a reason string")
-        assert error["data"] == {"message": error["message"], "data": "0x"}
+        assert (error["code"], error["data"]) == (3, "0x")
+        assert error["message"] == "Transaction reverted without a reason string"
+
+
+def test_a_call_with_two_kinds_of_fees_is_refused(node: Node) -> None:
+    error = refused(node, "eth_estimateGas", sent(gasPrice=hex(10 * GWEI), maxPriorityFeePerGas=hex(10 * GWEI)))
+    assert error["message"] == "Cannot send both gasPrice and maxPriorityFeePerGas"
+
+
+def test_a_mined_transaction_cannot_be_dropped(node: Node) -> None:
+    hash = node.ask("eth_sendTransaction", sent())
+    error = refused(node, "hardhat_dropTransaction", hash)
+    assert (error["code"], error["message"]) == (
+        -32602,
+        f"Transaction {hash} cannot be dropped because it's already mined",
+    )
+    assert node.ask("hardhat_dropTransaction", "0x" + "11" * 32) is False
 
 
 def test_a_call_may_offer_any_price(node: Node) -> None:
