@@ -275,6 +275,21 @@ def test_the_preset_of_anvil_signs_for_the_first_account(tmp_path: Path) -> None
         assert (sent["from"], sent["value"], sent["maxPriorityFeePerGas"]) == (FIRST, "0x0", "0x0")
 
 
+def test_the_preset_of_anvil_refuses_a_simulation_in_anvils_words(tmp_path: Path) -> None:
+    poor = {"from": "0x" + "69" * 20, "to": FIRST, "value": "0x1"}
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        for call, code, text in (
+            (
+                {"from": FIRST, "to": OTHER, "gas": "0x64"},
+                -32000,
+                "intrinsic gas too high -- CallGasCostMoreThanGasLimit",
+            ),
+            (poor, -32003, "Insufficient funds for gas * price + value"),
+        ):
+            error = node.answer("eth_simulateV1", {"blockStateCalls": [{"calls": [call]}]}, "latest")["error"]
+            assert (error["code"], error["message"]) == (code, text)
+
+
 def test_the_preset_of_hardhat(tmp_path: Path) -> None:
     with dev(tmp_path / "data", "--preset=hardhat") as (node, _):
         assert node.ask("web3_clientVersion").startswith("HardhatNetwork/")

@@ -62,6 +62,11 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "init-code": -38025,
 }
 """JSON-RPC codes of the errors that fail the whole request, by the name of the error in the extension."""
+_ANVIL_REFUSALS: Final[Mapping[str, tuple[int, str]]] = {
+    "intrinsic-gas": (SERVER_ERROR_CODE, "intrinsic gas too high -- CallGasCostMoreThanGasLimit"),
+    "balance": (-32003, "Insufficient funds for gas * price + value"),
+}
+"""Code and text of Anvil, for the errors that viem recognises by Anvil's text."""
 
 
 class BlockRequest(Struct, frozen=True):
@@ -183,6 +188,7 @@ class Simulator:
 
     def __init__(self, ctx: RpcContext, base: BlockView, simulation: Simulation) -> None:
         self._ctx = ctx
+        self._is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
         self._spec = ctx.queries.spec
         self._simulation = simulation
         self._state: State = base.state
@@ -195,9 +201,7 @@ class Simulator:
 
     def run(self) -> bytes:
         """Return the array of block objects as JSON text. With the preset of Anvil there are no blocks in gaps."""
-        dev = self._ctx.dev
-        is_anvil = dev is not None and dev.identity.preset == "anvil"
-        blocks = in_order(self._simulation.blocks, self._parent, fills_gaps=not is_anvil)
+        blocks = in_order(self._simulation.blocks, self._parent, fills_gaps=not self._is_anvil)
         return orjson.dumps([self._block(block) for block in blocks])
 
     def _block(self, block: BlockRequest) -> dict[str, Any]:
@@ -285,6 +289,8 @@ class Simulator:
             )
         except CallRefused as error:
             code, _, text = str(error).partition(": ")
+            if self._is_anvil and code in _ANVIL_REFUSALS:
+                raise RpcError(*_ANVIL_REFUSALS[code]) from error
             raise RpcError(_REFUSALS.get(code, SERVER_ERROR_CODE), f"err: {text}") from error
         except TimedOut as error:
             raise TIMEOUT_EXPIRED() from error
