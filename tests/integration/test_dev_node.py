@@ -275,6 +275,16 @@ def test_the_preset_of_anvil_signs_for_the_first_account(tmp_path: Path) -> None
         assert (sent["from"], sent["value"], sent["maxPriorityFeePerGas"]) == (FIRST, "0x0", "0x0")
 
 
+def test_the_preset_of_anvil_has_anvils_words(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        stranger = {"from": "0x" + "69" * 20, "to": FIRST}
+        error = node.answer("eth_sendTransaction", stranger)["error"]
+        assert (error["code"], error["message"]) == (-32602, "No Signer available")
+        poor = {"from": FIRST, "to": OTHER, "value": hex(10**30)}
+        for name, call in (("eth_sendTransaction", poor), ("eth_call", poor)):
+            assert node.answer(name, call)["error"]["message"] == "Insufficient funds for gas * price + value"
+
+
 def test_the_preset_of_anvil_refuses_a_simulation_in_anvils_words(tmp_path: Path) -> None:
     poor = {"from": "0x" + "69" * 20, "to": FIRST, "value": "0x1"}
     with dev(tmp_path / "data", "--preset=anvil") as (node, _):

@@ -18,7 +18,7 @@ from ophion.native.crypto import PrivateKey, keccak256
 from ophion.native.transactions import Transaction
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Address
-from ophion.rpc.errors import SERVER_ERROR_CODE, invalid_params
+from ophion.rpc.errors import INVALID_PARAMS_CODE, SERVER_ERROR_CODE, invalid_params
 from ophion.rpc.schema import render
 from ophion.rpc.schema.registry import Example, method
 from ophion.rpc.schema.schemas import AddressList, FilledResult, SignedResult
@@ -213,5 +213,7 @@ def _key(ctx: RpcContext, address: Address) -> PrivateKey:
     assert ctx.accounts is not None
     key = ctx.accounts.get(address)
     if key is None:
+        if _is_anvil(ctx):
+            raise RpcError(INVALID_PARAMS_CODE, "No Signer available")
         raise RpcError(SERVER_ERROR_CODE, "unknown account")
     return key

@@ -1,15 +1,19 @@
 """Requests that only a node with the preset `anvil` accepts, as Anvil does: call objects with numbers without digits.
 
 The interface of Pantheon 1.2 refuses the number `"0x"`. Anvil reads it as 0, and clients send it. With the preset
-`anvil`, a request is changed before it is decoded.
+`anvil`, a request is changed before it is decoded. Two errors get Anvil's texts, which suites of clients compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
+from ophion.errors import OphionError, RpcError
+from ophion.rpc.errors import UPFRONT_COST, as_rpc_error
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
+from ophion.rpc.schema.registry import Invoke
 from ophion.rpc.services.anvil_refusals import CALLS
 
 _NUMBERS: Final = ("value", "gas", "gasPrice", "nonce", "maxFeePerGas", "maxPriorityFeePerGas", "type")
@@ -21,11 +25,37 @@ def taking(table: MethodTable) -> MethodTable:
 
 
 def _wrapped(bound: BoundMethod) -> BoundMethod:
-    invoke, decode = bound.invoke, bound.decode
+    invoke, decode = _saying(bound.invoke), bound.decode
     return bound._replace(
+        call=_saying(bound.call),
         invoke=lambda params, caller: invoke(_with_digits(params), caller),
         decode=None if decode is None else lambda params: decode(_with_digits(params)),
     )
+
+
+def _saying(function: Invoke) -> Invoke:
+    """Return the function with Anvil's text for a balance that is too low."""
+
+    def said(error: OphionError) -> OphionError:
+        known = as_rpc_error(error)
+        if known is None or known.message != UPFRONT_COST.message:
+            return error
+        return RpcError(known.code, "Insufficient funds for gas * price + value", known.data)
+
+    async def later(value: Awaitable[Any]) -> Any:
+        try:
+            return await value
+        except OphionError as error:
+            raise said(error) from None
+
+    def invoke(params: Any, caller: Any) -> Any:
+        try:
+            value = function(params, caller)
+        except OphionError as error:
+            raise said(error) from None
+        return later(value) if inspect.isawaitable(value) else value
+
+    return invoke
 
 
 def _with_digits(params: Sequence[Any]) -> Sequence[Any]:
