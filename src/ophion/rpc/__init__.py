@@ -6,6 +6,7 @@
     endpoints    HTTP and WebSocket services of a node: paths, methods of each port, health
     methods      the methods, one file per topic
     auth         tokens, logins, permissions
+    presets      answers in the form of Anvil and of Hardhat's node
     services     filters, subscriptions, log searches, calls, simulation, traces; `RpcContext`, the context of a method
     dispatch     from one message to its answer: envelopes, ids, batches, deadlines and their limits
     schema       declaration of methods: registry, wire types, schemas, OpenRPC

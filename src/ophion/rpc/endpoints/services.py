@@ -210,17 +210,17 @@ def method_table(
         table = forkable(table, context)
         if context.dev.identity.preset is not None:
             # lazy import: nodes without a preset do not refuse what Anvil refuses
-            from ophion.rpc.services.anvil_refusals import refusing
+            from ophion.rpc.presets.anvil_refusals import refusing
 
             table = refusing(table, context)
         if context.dev.identity.preset == "anvil":
             # lazy import: other nodes refuse these forms
-            from ophion.rpc.services.anvil_forms import taking
+            from ophion.rpc.presets.anvil_forms import taking
 
             table = taking(table)
         if context.dev.identity.preset == "hardhat":
             # lazy import: other nodes answer in other forms
-            from ophion.rpc.services.hardhat_forms import like_hardhat
+            from ophion.rpc.presets.hardhat_forms import like_hardhat
 
             table = like_hardhat(table, context)
     return table if measured is None else measured.measured(table)

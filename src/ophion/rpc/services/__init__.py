@@ -8,7 +8,7 @@ client_quotas         limits of filters and subscriptions per client
 call_object, call_execution, call_cost, simulation   decode and execute calls; decide where they run
 tracing, account_proofs   traces of transactions; Merkle proofs
 pool_listing          all pooled transactions as a stream
-anvil_forms, anvil_refusals, hardhat_forms, hardhat_failures   answers in the form of Anvil and Hardhat's node
+hardhat_failures      the errors of Hardhat's node for failed transactions and calls
 transaction_request   fills in missing transaction fields
 receipts, receipt_waits                         receipts of mined transactions; waits for new ones
 """

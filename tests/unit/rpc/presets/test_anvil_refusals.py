@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from ophion.errors import RpcError
+from ophion.rpc.presets.anvil_refusals import refusing
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
-from ophion.rpc.services.anvil_refusals import refusing
 from ophion.rpc.services.context import RpcContext
 
 ADDRESS = "0x" + "11" * 20

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ophion.rpc.presets.anvil_forms import taking
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
-from ophion.rpc.services.anvil_forms import taking
 
 ADDRESS = "0x" + "11" * 20
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from ophion.errors import OphionError, RpcError
 from ophion.rpc.errors import UPFRONT_COST, as_rpc_error
+from ophion.rpc.presets.anvil_refusals import CALLS
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
 from ophion.rpc.schema.registry import Invoke
-from ophion.rpc.services.anvil_refusals import CALLS
 
 _NUMBERS: Final = ("value", "gas", "gasPrice", "nonce", "maxFeePerGas", "maxPriorityFeePerGas", "type")
 
