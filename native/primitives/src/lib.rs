@@ -9,4 +9,6 @@ pub mod keccak;
 pub mod keys;
 pub mod lazy_zeros;
 pub mod memory;
+#[cfg(all(feature = "simd", target_arch = "x86_64"))]
+mod signer_keys;
 pub mod signers;

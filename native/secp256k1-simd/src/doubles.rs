@@ -15,8 +15,11 @@ mod field;
 mod point;
 #[path = "recover.rs"]
 mod recover;
+#[path = "verify.rs"]
+mod verify;
 
 pub use recover::recover;
+pub use verify::{multiples, verify};
 
 /// Minimum number of signatures for this path. For fewer signatures, libsecp256k1 is faster.
 pub const MIN_SIGNATURES: usize = 4;

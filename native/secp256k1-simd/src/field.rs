@@ -89,6 +89,22 @@ impl Field {
         Field(out)
     }
 
+    /// Load the limbs of each lane from its own address.
+    ///
+    /// # Safety
+    /// Five words can be read at each address.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub unsafe fn gather_at(addresses: __m512i) -> Self {
+        let mut out = [all(0); 5];
+        for (limb, register) in out.iter_mut().enumerate() {
+            let offset = std::ptr::null::<u8>().wrapping_add(8 * limb);
+            // SAFETY: the caller guarantees that the words can be read.
+            *register = unsafe { _mm512_i64gather_epi64::<1>(addresses, offset.cast()) };
+        }
+        Field(out)
+    }
+
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn mul(&self, other: &Self) -> Loose {

@@ -34,6 +34,22 @@ impl Point {
         Point { x: one, y: one, z: one, infinite: u8::MAX }
     }
 
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn of(point: &Affine) -> Self {
+        Point { x: point.x, y: point.y, z: Field::one(), infinite: 0 }
+    }
+
+    /// Return `self` in lanes whose bit is clear and `other` in lanes whose bit is set.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn or_where(&self, lanes: u8, other: &Self) -> Self {
+        Point {
+            x: self.x.or_where(lanes, &other.x),
+            y: self.y.or_where(lanes, &other.y),
+            z: self.z.or_where(lanes, &other.z),
+            infinite: self.infinite & !lanes | other.infinite & lanes,
+        }
+    }
+
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn double(&mut self) {
@@ -126,7 +142,7 @@ impl Multiples {
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn of(point: &Affine, beta: &Field) -> Self {
         let one = Field::one();
-        let mut sum = Point { x: point.x, y: point.y, z: one, infinite: 0 };
+        let mut sum = Point::of(point);
         let mut entries = [sum; ENTRIES];
         // each ratio is the Z coordinate of an entry divided by the Z coordinate of the previous entry
         let mut ratios = [one; ENTRIES];
@@ -150,6 +166,14 @@ impl Multiples {
             scale = scale.times(&ratios[index]);
         }
         table
+    }
+
+    /// Return an entry in affine coordinates. `inverse` is the inverse of `scale`.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn affine(&self, index: usize, inverse: &Field) -> Affine {
+        let square = inverse.squared();
+        let (x, y) = (Field::load(&self.x[index]), Field::load(&self.y[index]));
+        Affine { x: x.times(&square), y: y.times(&square.times(inverse)) }
     }
 
     /// Return the multiple that the digit of each lane selects; digit 0 selects multiple 1. With `by_lambda`, return
@@ -215,4 +239,22 @@ impl<const COUNT: usize> FixedMultiples<COUNT> {
         // SAFETY: each index is below the number of entries, and each entry has ten words.
         unsafe { Affine { x: Field::gather(table, offsets, 1), y: Field::gather(table.add(5), offsets, 1) } }
     }
+}
+
+/// Return the multiple that the digit of each lane selects from the table of the lane; digit 0 selects multiple 1. An
+/// entry has the limbs of x, then the limbs of y.
+///
+/// # Safety
+/// Each table has `COUNT` entries of ten words.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+pub unsafe fn chosen<const COUNT: usize>(tables: [*const u64; LANES], digits: &Digits) -> Affine {
+    const ENTRY_BYTES: i64 = 80;
+    const Y_BYTES: i64 = 40;
+    // SAFETY: eight addresses have 64 bytes, as many as a register.
+    let starts = unsafe { _mm512_loadu_si512(tables.as_ptr().cast()) };
+    let offsets = _mm512_mullo_epi64(digits.index::<COUNT>(), _mm512_set1_epi64(ENTRY_BYTES));
+    let x = _mm512_add_epi64(starts, offsets);
+    // SAFETY: each index is below the number of entries, and each entry has ten words.
+    unsafe { Affine { x: Field::gather_at(x), y: Field::gather_at(_mm512_add_epi64(x, _mm512_set1_epi64(Y_BYTES))) } }
 }

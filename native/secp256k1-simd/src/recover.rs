@@ -7,13 +7,13 @@
 use std::sync::LazyLock;
 
 use alloy_primitives::{U256, uint};
-use secp256k1::{PublicKey, SECP256K1, SecretKey};
 
 use super::field::Field;
 use super::is_supported;
 use super::point::{Affine, Digits, FixedMultiples, Multiples, Point};
 use crate::Signature;
-use crate::limbs::{LANES, limbs_of};
+use crate::key_table::{fill, times_generator};
+use crate::limbs::LANES;
 use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
 
 /// Number of bits per digit of the factors of R.
@@ -39,24 +39,11 @@ const BETA: U256 = 0x7ae96a2b657c07106e64479eac3434e99cf0497512f58995c1396c28719
 /// Tables with multiples of the generator G, and of 2^128 G.
 static GENERATOR: LazyLock<[FixedMultiples<MULTIPLES>; 2]> = LazyLock::new(|| {
     [U256::ONE, U256::ONE << 128].map(|factor| {
-        let secret = SecretKey::from_byte_array(factor.to_be_bytes()).expect("below the order");
-        let base = PublicKey::from_secret_key(SECP256K1, &secret);
         let mut table = Box::new([[0; 10]; MULTIPLES]);
-        let mut sum = base;
-        for entry in table.iter_mut() {
-            let [x, y] = coordinates(&sum);
-            entry[..5].copy_from_slice(&limbs_of(x.as_limbs()));
-            entry[5..].copy_from_slice(&limbs_of(y.as_limbs()));
-            sum = sum.combine(&base).expect("far from infinity");
-        }
+        fill(&mut table[..], &times_generator(factor));
         FixedMultiples(table)
     })
 });
-
-fn coordinates(key: &PublicKey) -> [U256; 2] {
-    let bytes = key.serialize_uncompressed();
-    [U256::from_be_slice(&bytes[1..33]), U256::from_be_slice(&bytes[33..])]
-}
 
 /// Digits of the factors of R and G for eight signatures.
 #[derive(Default)]
@@ -194,26 +181,15 @@ fn lanes_where(numbers: &[[u64; 4]; LANES], mut predicate: impl FnMut(&[u64; 4])
 #[cfg(test)]
 mod tests {
     use alloy_primitives::keccak256;
-    use secp256k1::Message;
-    use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 
     use super::*;
+    use crate::key_table::coordinates;
     use crate::signed;
+    use crate::tests::libsecp256k1;
 
     /// Return the public keys that libsecp256k1 recovers; None for signatures without a public key.
     fn expected(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
-        let recover_one = |signature: &Signature| {
-            let r_s = [signature.r.to_be_bytes::<32>(), signature.s.to_be_bytes::<32>()].concat();
-            let id = if signature.parity { RecoveryId::One } else { RecoveryId::Zero };
-            let message = Message::from_digest(signature.digest.to_be_bytes());
-            if signature.r.is_zero() || signature.s.is_zero() {
-                return None;
-            }
-            let signature = RecoverableSignature::from_compact(&r_s, id).ok()?;
-            let key = SECP256K1.recover_ecdsa(message, &signature).ok()?.serialize_uncompressed();
-            Some(key[1..].try_into().unwrap())
-        };
-        signatures.iter().map(recover_one).collect()
+        signatures.iter().map(libsecp256k1).collect()
     }
 
     /// Return whether the processor supports this SIMD path. If not, print why the test is skipped.
@@ -272,10 +248,7 @@ mod tests {
             .chain(small)
             .chain(small.map(|number| ORDER - number))
             .collect();
-        let rs = small.into_iter().map(|number| {
-            let secret = SecretKey::from_byte_array(number.to_be_bytes()).unwrap();
-            coordinates(&PublicKey::from_secret_key(SECP256K1, &secret))[0]
-        });
+        let rs = small.into_iter().map(|number| coordinates(&times_generator(number))[0]);
         let mut signatures = Vec::new();
         for r in rs.chain([U256::ZERO, U256::ONE, U256::from(5), ORDER - U256::ONE, ORDER]) {
             for (index, factor) in numbers.iter().enumerate() {

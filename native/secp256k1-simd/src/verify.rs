@@ -1,0 +1,296 @@
+//! Checks that recovery of a signature (r, s) over z gives an expected public key Q, with a table of multiples of Q.
+//!
+//! Recovery gives Q exactly if (z G + r Q) / s is the point R with x = r and the parity of the signature. The tables
+//! hold multiples at several distances, so 30 doublings are enough instead of 128, and no square root is needed. The
+//! slow path is `recover`; the tests compare both.
+
+use std::sync::LazyLock;
+
+use alloy_primitives::{U256, uint};
+
+use super::field::Field;
+use super::is_supported;
+use super::point::{Affine, Digits, FixedMultiples, Multiples, Point, chosen};
+use crate::Signature;
+use crate::key_table::{ENTRIES, Entries, KeyTable, ROW_BITS, ROW_DIGITS, ROWS, WINDOW, fill, times_generator};
+use crate::limbs::LANES;
+use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
+
+/// Number of digits of each factor of the key.
+const KEY_DIGITS: usize = 26;
+const GENERATOR_WINDOW: usize = 10;
+const GENERATOR_DIGITS: usize = 13;
+const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
+/// Number of digits of a factor of G that share a table.
+const TABLE_DIGITS: usize = 4;
+const TABLES: usize = GENERATOR_DIGITS.div_ceil(TABLE_DIGITS);
+/// Position of the lowest bit of the most significant digit of a table.
+const MAX_BIT: usize = WINDOW * (ROW_DIGITS - 1);
+const _: () = assert!(MAX_BIT == GENERATOR_WINDOW * (TABLE_DIGITS - 1) && KEY_DIGITS <= ROWS * ROW_DIGITS);
+
+uint! {
+const BETA: U256 = 0x7ae96a2b657c07106e64479eac3434e99cf0497512f58995c1396c28719501ee_U256;
+}
+
+/// Tables with multiples of 2^40n G, and of 2^(128 + 40n) G.
+static GENERATOR: LazyLock<[[FixedMultiples<MULTIPLES>; TABLES]; 2]> = LazyLock::new(|| {
+    [0, 128].map(|half| {
+        std::array::from_fn(|table| {
+            let base = times_generator(U256::ONE << (half + table * TABLE_DIGITS * GENERATOR_WINDOW));
+            let mut entries = Box::new([[0; 10]; MULTIPLES]);
+            fill(&mut entries[..], &base);
+            FixedMultiples(entries)
+        })
+    })
+});
+
+/// Digits of the factors of Q and G for eight signatures.
+struct Factors {
+    key: [[[i64; LANES]; ROWS * ROW_DIGITS]; 2],
+    generator: [[[i64; LANES]; TABLES * TABLE_DIGITS]; 2],
+}
+
+impl Factors {
+    fn set(&mut self, lane: usize, of_generator: U256, of_key: U256) -> Option<()> {
+        let (first, second) = split(of_key)?;
+        for (digits, half) in self.key.iter_mut().zip([first, second]) {
+            for (row, digit) in digits.iter_mut().zip(half.digits::<WINDOW, KEY_DIGITS>()) {
+                row[lane] = digit;
+            }
+        }
+        let (low, high) = halves(of_generator);
+        for (digits, half) in self.generator.iter_mut().zip([low, high]) {
+            for (row, digit) in digits.iter_mut().zip(half.digits::<GENERATOR_WINDOW, GENERATOR_DIGITS>()) {
+                row[lane] = digit;
+            }
+        }
+        Some(())
+    }
+}
+
+/// Return for each signature whether recovery gives the key of its table. False means that `recover` has to decide.
+pub fn verify(signatures: &[(&Signature, &KeyTable)]) -> Vec<bool> {
+    let mut verified = vec![false; signatures.len()];
+    if !is_supported() {
+        return verified;
+    }
+    let is_in_range = |number: &U256| !number.is_zero() && *number < ORDER;
+    let valid: Vec<usize> = (0..signatures.len())
+        .filter(|index| is_in_range(&signatures[*index].0.r) && is_in_range(&signatures[*index].0.s))
+        .collect();
+    let mut inverted: Vec<U256> = valid.iter().map(|index| signatures[*index].0.s).collect();
+    BY_ORDER.inverses(&mut inverted);
+    for (group, inverted) in valid.chunks(LANES).zip(inverted.chunks(LANES)) {
+        // unused SIMD lanes repeat the first signature of the group
+        let lanes: [usize; LANES] = std::array::from_fn(|lane| if lane < group.len() { lane } else { 0 });
+        let mut all =
+            Factors { key: [[[0; LANES]; ROWS * ROW_DIGITS]; 2], generator: [[[0; LANES]; TABLES * TABLE_DIGITS]; 2] };
+        let mut usable = 0u8;
+        for (lane, of) in lanes.into_iter().enumerate() {
+            let (signature, _) = signatures[group[of]];
+            let (negated, of_key) = factors(signature.digest, signature.r, inverted[of]);
+            let of_generator = if negated.is_zero() { negated } else { ORDER - negated };
+            usable |= u8::from(all.set(lane, of_generator, of_key).is_some()) << lane;
+        }
+        let tables = lanes.map(|lane| signatures[group[lane]].1);
+        // SAFETY: `is_supported` was checked above.
+        let points = unsafe { points(&tables, &all) };
+        for (lane, index) in group.iter().enumerate() {
+            let (signature, [x, y]) = (signatures[*index].0, points[lane]);
+            let is_equal = x == signature.r.into_limbs() && (y[0] & 1 == 1) == signature.parity;
+            verified[*index] = usable & 1 << lane != 0 && is_equal;
+        }
+    }
+    verified
+}
+
+/// Return the sum of the multiples of G and Q in each lane. In exceptional cases of the group law the result is (0, 0).
+#[target_feature(enable = "avx512f,avx512dq")]
+fn points(tables: &[&KeyTable; LANES], factors: &Factors) -> [[[u64; 4]; 2]; LANES] {
+    let beta = Field::everywhere(BETA.as_limbs());
+    let mut sum = Point::infinity();
+    for bit in (0..=MAX_BIT).rev() {
+        if sum.infinite != u8::MAX {
+            sum.double();
+        }
+        if bit % WINDOW == 0 {
+            for (by_lambda, digits) in [false, true].into_iter().zip(&factors.key) {
+                for row in 0..ROWS {
+                    let digits = Digits::of(&digits[row * ROW_DIGITS + bit / WINDOW]);
+                    // SAFETY: each table has `ROWS` rows of `ENTRIES` entries.
+                    let mut multiple = unsafe {
+                        chosen::<ENTRIES>(tables.map(|table| table.start().add(row * ENTRIES * 10)), &digits)
+                    };
+                    if by_lambda {
+                        multiple.x = multiple.x.times(&beta);
+                    }
+                    sum.add(&multiple, digits.negative, digits.present, None);
+                }
+            }
+        }
+        if bit % GENERATOR_WINDOW == 0 {
+            for (tables, digits) in GENERATOR.iter().zip(&factors.generator) {
+                for (number, table) in tables.iter().enumerate() {
+                    let digits = Digits::of(&digits[number * TABLE_DIGITS + bit / GENERATOR_WINDOW]);
+                    sum.add(&table.at(&digits), digits.negative, digits.present, None);
+                }
+            }
+        }
+    }
+    let affine = sum.affine(&inverse(&sum.z));
+    let (x, y) = (affine.x.numbers(), affine.y.numbers());
+    std::array::from_fn(|lane| if sum.infinite & 1 << lane == 0 { [x[lane], y[lane]] } else { [[0; 4]; 2] })
+}
+
+/// Return the inverse of each number. Zero stays zero.
+#[target_feature(enable = "avx512f,avx512dq")]
+fn inverse(numbers: &Field) -> Field {
+    let mut inverted = numbers.numbers().map(U256::from_limbs);
+    BY_PRIME.inverses(&mut inverted);
+    Field::of(&inverted.map(U256::into_limbs))
+}
+
+/// Compute the table of a public key.
+pub fn multiples(key: &[U256; 2]) -> Option<Box<Entries>> {
+    // SAFETY: `is_supported` is checked before the call.
+    is_supported().then(|| unsafe { multiples_of(key) })
+}
+
+#[target_feature(enable = "avx512f,avx512dq")]
+fn multiples_of(key: &[U256; 2]) -> Box<Entries> {
+    // lane n computes row n; the other lanes repeat the last row
+    let [x, y] = key.map(|number| Field::everywhere(number.as_limbs()));
+    let mut sum = Point::of(&Affine { x, y });
+    let mut bases = sum;
+    for row in 1..ROWS {
+        for _ in 0..ROW_BITS {
+            sum.double();
+        }
+        bases = bases.or_where(u8::MAX << row, &sum);
+    }
+    let bases = bases.affine(&inverse(&bases.z));
+    let multiples = Multiples::of(&bases, &Field::one());
+    let inverse = inverse(&multiples.scale);
+    let mut table = Box::new([[0; 10]; ROWS * ENTRIES]);
+    for number in 0..ENTRIES {
+        let entry = multiples.affine(number, &inverse);
+        for (offset, limbs) in [(0, entry.x.store()), (5, entry.y.store())] {
+            for (at, limb) in limbs.into_iter().enumerate() {
+                for row in 0..ROWS {
+                    table[row * ENTRIES + number][offset + at] = limb[row];
+                }
+            }
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::keccak256;
+
+    use super::super::recover::recover;
+    use super::*;
+    use crate::{signed, signed_by};
+
+    fn random(number: u64) -> U256 {
+        U256::from_be_bytes(keccak256(number.to_be_bytes()).0)
+    }
+
+    /// Return whether recovery gives the key: the slow path that `verify` must agree with.
+    fn recovers(signature: &Signature, key: &[u8; 64]) -> bool {
+        recover(std::slice::from_ref(signature), 1)[0].is_some_and(|recovered| recovered == *key)
+    }
+
+    #[test]
+    fn signatures_of_the_key_are_verified_and_others_are_not() {
+        if !is_supported() {
+            eprintln!("skipped: this processor lacks the instructions of {}", module_path!());
+            return;
+        }
+        let (signatures, keys): (Vec<Signature>, Vec<[u8; 64]>) =
+            (0..403).map(|number| signed_by(number, number % 5)).unzip();
+        let tables: Vec<KeyTable> = keys[..5].iter().map(|key| KeyTable::with(multiples, key).unwrap()).collect();
+        for count in [1, 7, 8, 9, signatures.len()] {
+            let own: Vec<_> = (0..count).map(|at| (&signatures[at], &tables[at % 5])).collect();
+            assert_eq!(verify(&own), vec![true; count]);
+            let others: Vec<_> = (0..count).map(|at| (&signatures[at], &tables[(at + 1) % 5])).collect();
+            assert_eq!(verify(&others), vec![false; count]);
+        }
+        let changed = |change: fn(&mut Signature)| {
+            let mut signature = signed_by(7, 2).0;
+            change(&mut signature);
+            assert_eq!(verify(&[(&signature, &tables[2])]), [false]);
+            assert!(!recovers(&signature, &keys[2]));
+        };
+        changed(|signature| signature.parity = !signature.parity);
+        changed(|signature| signature.digest += U256::ONE);
+        changed(|signature| signature.r += U256::ONE);
+        changed(|signature| signature.s += U256::ONE);
+        changed(|signature| signature.s = U256::ZERO);
+        changed(|signature| signature.r = ORDER);
+    }
+
+    /// Tests numbers at the limits of every range, with keys and points that are small multiples of the generator. So
+    /// sums contain equal and opposite points.
+    #[test]
+    fn exceptions_of_the_group_law_are_verified_only_if_recovery_gives_the_key() {
+        if !is_supported() {
+            return;
+        }
+        let small = [1u64, 2, 3, 16, 31, 32, 33, 511, 512, 513].map(U256::from);
+        let numbers: Vec<U256> = small
+            .into_iter()
+            .chain(small.map(|number| ORDER - number))
+            .chain([U256::ZERO, U256::MAX, U256::ONE << 40, U256::ONE << 128, random(1)])
+            .collect();
+        let mut verified = 0;
+        for secret in [1u64, 2, 3, 32, 33].map(U256::from) {
+            let key: [u8; 64] = times_generator(secret).serialize_uncompressed()[1..].try_into().unwrap();
+            let table = KeyTable::with(multiples, &key).unwrap();
+            let mut signatures = Vec::new();
+            for nonce in small {
+                let r = crate::key_table::coordinates(&times_generator(nonce))[0];
+                for number in &numbers {
+                    for parity in [false, true] {
+                        // with this s the signature is right: s = (z + r d) / k
+                        let digest = if *number >= ORDER { *number - ORDER } else { *number };
+                        let sum = digest.add_mod(r.mul_mod(secret, ORDER), ORDER);
+                        let s = sum.mul_mod(nonce.inv_mod(ORDER).unwrap(), ORDER);
+                        signatures.push(Signature { digest: *number, r, s, parity });
+                        signatures.push(Signature { digest: *number, r, s: *number, parity });
+                    }
+                }
+            }
+            let pairs: Vec<_> = signatures.iter().map(|signature| (signature, &table)).collect();
+            for (signature, is_verified) in signatures.iter().zip(verify(&pairs)) {
+                if is_verified {
+                    verified += 1;
+                    let found = recover(std::slice::from_ref(signature), 1)[0];
+                    assert!(found.is_none() || found == Some(key));
+                    assert_eq!(crate::tests::libsecp256k1(signature), Some(key));
+                }
+            }
+        }
+        assert!(verified > 500, "{verified} of 1,250 right signatures");
+    }
+
+    #[test]
+    fn random_numbers_are_not_verified() {
+        if !is_supported() {
+            return;
+        }
+        let (_, key) = signed(1);
+        let table = KeyTable::with(multiples, &key).unwrap();
+        let signatures: Vec<Signature> = (0..500)
+            .map(|number| Signature {
+                digest: random(number),
+                r: random(number + 5_000),
+                s: random(number + 10_000),
+                parity: number % 2 == 0,
+            })
+            .collect();
+        let pairs: Vec<_> = signatures.iter().map(|signature| (signature, &table)).collect();
+        assert!(verify(&pairs).iter().all(|is_verified| !is_verified));
+    }
+}
