@@ -281,8 +281,11 @@ class Decoder:
     def __new__(cls) -> Decoder: ...
     fd: int
     """File descriptor that is readable when results are ready."""
-    def submit(self, arrival: object, raws: Sequence[bytes], /) -> bool:
-        """Submit transactions. Returns True if the decoder waits for more transactions, or for `start`, before it runs."""
+    def submit(self, arrival: object, raws: Sequence[bytes], senders: bytes | None = None, /) -> bool:
+        """Submit transactions. Returns True if the decoder waits for more transactions, or for `start`, before it runs.
+
+        `senders` may have the expected sender of each transaction, 20 bytes each. A wrong one changes no result.
+        """
 
     def start(self) -> None:
         """Process all submissions that wait."""
@@ -1398,6 +1401,10 @@ def split_list(rlp: bytes, max_items: int, /) -> list[bytes]:
 def split_transactions(rlp: bytes, max_items: int, /) -> list[bytes]:
     """Return the items of a list of transactions in EIP-2718 form. On the wire, typed transactions are wrapped in a
     string."""
+
+def split_and_hash_transactions(rlp: bytes, max_items: int, /) -> tuple[list[bytes], list[bytes]]:
+    """Return the hashes and the items of a list of transactions, as `split_transactions` returns them. The items are
+    hashed together, which takes less time."""
 
 def join_transactions(raws: Sequence[bytes], /) -> bytes:
     """Encode transactions as a list; the reverse of `split_transactions`."""

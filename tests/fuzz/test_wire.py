@@ -130,6 +130,7 @@ def test_lists(data: bytes) -> None:
         assert rlp.list_of(wire.split_list(data, 65_536)) == data
         raws = wire.split_transactions(data, 65_536)
         assert wire.join_transactions(raws) == data
+        assert wire.split_and_hash_transactions(data, 65_536) == ([keccak256(raw) for raw in raws], raws)
         decode_transactions(raws)
     except WireError as error:
         assert is_clear(error)

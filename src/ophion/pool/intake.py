@@ -88,11 +88,13 @@ class PoolIntake(Generic[A]):
         """Queue raw transactions. Raises `RuntimeError` when the node is closing."""
         self._decoding.submit(arrival, arrival.raws)
 
-    def submit(self, raws: Sequence[bytes], is_local: bool) -> BatchSubmission[A]:
-        """Queue raw transactions and return a future of their results."""
+    def submit(self, raws: Sequence[bytes], is_local: bool, senders: bytes | None = None) -> BatchSubmission[A]:
+        """Queue raw transactions and return a future of their results. `senders` has the addresses of the expected
+        senders, if they are known.
+        """
         arrival: BatchSubmission[A] = BatchSubmission(raws, is_local)
         try:
-            self.bring(arrival)
+            self._decoding.submit(arrival, raws, senders)
         except Exception as error:  # noqa: BLE001  # the caller gets the error
             arrival.fail(error)
         return arrival

@@ -87,9 +87,15 @@ class TxPool:
         """Decode, check and queue raw transactions. Returns one result per transaction, in order."""
         return await self.submit(raws, origin)
 
-    def submit(self, raws: Sequence[bytes], origin: Origin) -> BatchSubmission[list[Admission]]:
-        """Decode, check and queue raw transactions. The returned awaitable has one result per transaction."""
-        return self._intake.submit(raws, origin is Origin.LOCAL)
+    def submit(
+        self, raws: Sequence[bytes], origin: Origin, senders: bytes | None = None
+    ) -> BatchSubmission[list[Admission]]:
+        """Decode, check and queue raw transactions. The returned awaitable has one result per transaction.
+
+        `senders` may have the addresses that probably signed the transactions, one after the other. Checking a right
+        address takes less time than recovering it; a wrong address changes no result.
+        """
+        return self._intake.submit(raws, origin is Origin.LOCAL, senders)
 
     def send(self, raw: bytes) -> SingleSubmission:
         """Submit a local transaction. The future resolves to its hash or raises `PoolRejected`."""
@@ -213,6 +219,10 @@ class TxPool:
 
     def get(self, hash: Hash32) -> PooledTransaction | None:
         return self._queue.by_hash.get(hash)
+
+    def has_none(self, hashes: Iterable[Hash32]) -> bool:
+        """Whether none of these transactions is in the pool."""
+        return self._queue.by_hash.keys().isdisjoint(hashes)
 
     def network_form(self, item: PooledTransaction) -> bytes | None:
         """Return a transaction as peers send it, with its blobs. None if the blob store has evicted the blobs."""

@@ -38,8 +38,10 @@ class TransactionDecoder(Protocol):
     def listen(self, ready: Callable[[], None]) -> None:
         """Set the callback for finished submissions. The callback runs on the event loop of the submitter."""
 
-    def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
-        """Decode the transactions of an arrival; raises `RuntimeError` after `close`."""
+    def submit(self, arrival: object, raws: Sequence[bytes], senders: bytes | None = None) -> None:
+        """Decode the transactions of an arrival; raises `RuntimeError` after `close`. `senders` may have the addresses
+        that probably signed the transactions, one after the other.
+        """
 
     def collect(self) -> tuple[list[Any], Decoded]:
         """Return some finished arrivals and all their transactions. If more arrivals are finished, signals again."""
@@ -75,12 +77,12 @@ class ThreadTransactionDecoder:
         self._unhook()
         self._ready = ready
 
-    def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
+    def submit(self, arrival: object, raws: Sequence[bytes], senders: bytes | None = None) -> None:
         if self._loop is None or not self._loop.is_running():
             self._hook()
         if self.is_eager and self._hold_single(arrival, raws):
             return
-        self._submit(arrival, raws)
+        self._submit(arrival, raws, senders)
 
     def _hold_single(self, arrival: object, raws: Sequence[bytes]) -> bool:
         """Hold a submission of one transaction until the next loop step. Returns False if the caller must submit it
@@ -100,10 +102,10 @@ class ThreadTransactionDecoder:
         if self._single is not None and self._ready is not None:
             self._ready()
 
-    def _submit(self, arrival: object, raws: Sequence[bytes]) -> None:
+    def _submit(self, arrival: object, raws: Sequence[bytes], senders: bytes | None = None) -> None:
         self._count += 1
         self._in_thread += 1
-        if not self._decoder.submit(arrival, raws):
+        if not self._decoder.submit(arrival, raws, senders):
             self._held_at = 0.0
         elif not self._held_at:
             self._held_at = perf_counter()
@@ -170,7 +172,7 @@ class InlineTransactionDecoder:
     def listen(self, ready: Callable[[], None]) -> None:
         self._ready = ready
 
-    def submit(self, arrival: object, raws: Sequence[bytes]) -> None:
+    def submit(self, arrival: object, raws: Sequence[bytes], senders: bytes | None = None) -> None:
         if self._ready is not None and not self._arrivals:
             asyncio.get_running_loop().call_soon(self._ready)
         self._arrivals.append(arrival)

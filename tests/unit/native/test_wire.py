@@ -198,7 +198,7 @@ def test_lists_are_cut_like_the_python_codec_cuts_them() -> None:
 
 def test_no_list_makes_more_objects_than_its_reader_accepts() -> None:
     assert len(wire.split_list(rlp.list_of([b"\x80"] * 3), 3)) == 3
-    for split in (wire.split_list, wire.split_transactions, wire.split_bodies):
+    for split in (wire.split_list, wire.split_transactions, wire.split_and_hash_transactions, wire.split_bodies):
         with pytest.raises(WireError, match="more than 3 items$"):
             split(rlp.list_of([b"\xc2\xc0\xc0"] * 4), 3)
 
@@ -226,6 +226,7 @@ def test_transactions_of_every_form() -> None:
     joined = wire.join_transactions(raws)
     assert joined == rlp.list_of([raws[0], rlp.encode_bytes(raws[1]), rlp.encode_bytes(raws[2])])
     assert wire.split_transactions(joined, 65_536) == raws
+    assert wire.split_and_hash_transactions(joined, 65_536) == ([keccak256(raw) for raw in raws], raws)
     with pytest.raises(WireError, match="^transactions: item 1: a typed transaction must begin with its type$"):
         wire.split_transactions(rlp.list_of([raws[0], b"\x80"]), 65_536)
 

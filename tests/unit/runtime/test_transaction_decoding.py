@@ -182,3 +182,24 @@ def test_an_eager_decoder_keeps_the_order_of_submissions() -> None:
         return numbers
 
     assert asyncio.run(story()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [ThreadTransactionDecoder, InlineTransactionDecoder])
+def test_expected_senders_change_no_result(kind: type[TransactionDecoder]) -> None:
+    async def story() -> list[object]:
+        decoding, found, ready = kind(), list[object](), asyncio.Event()
+
+        def collect() -> None:
+            found.extend(decoding.collect()[1])
+            if len(found) == 5 * len(RAWS):
+                ready.set()
+
+        decoding.listen(collect)
+        own, other = DEV_KEYS[0].address, DEV_KEYS[1].address
+        for senders in (None, own * 3, other * 3, own + other + own, own):
+            decoding.submit(0, RAWS, senders)
+        await ready.wait()
+        decoding.close()
+        return [one if isinstance(one, str) else one.sender for one in found]  # type: ignore[attr-defined]
+
+    assert asyncio.run(story()) == [DEV_KEYS[0].address] * 15

@@ -9,7 +9,7 @@ use alloy_eips::eip2718::Encodable2718;
 use alloy_eips::eip2930::AccessList;
 use alloy_eips::eip4895::Withdrawal as WithdrawalData;
 use alloy_primitives::map::AddressSet;
-use alloy_primitives::{Bytes, Signature, TxKind, U256, hex};
+use alloy_primitives::{Address, Bytes, Signature, TxKind, U256, hex};
 use ophion_execution::block::admission_fast_path;
 use ophion_execution::block::transaction_rules;
 use ophion_execution::evm::block_environment::Fork;
@@ -366,9 +366,11 @@ impl Decoder {
         self.desk.fd()
     }
 
-    #[pyo3(signature = (arrival, raws, /))]
-    fn submit(&self, arrival: Py<PyAny>, raws: Vec<Raw>) -> bool {
-        self.desk.submit(arrival, raws.into_iter().map(|raw| raw.0).collect())
+    /// Submit transactions. `senders` has the addresses of the expected senders, one after the other, or no bytes.
+    #[pyo3(signature = (arrival, raws, senders=None, /))]
+    fn submit(&self, arrival: Py<PyAny>, raws: Vec<Raw>, senders: Option<&[u8]>) -> bool {
+        let senders = senders.unwrap_or_default().chunks_exact(Address::len_bytes()).map(Address::from_slice).collect();
+        self.desk.submit_with_senders(arrival, raws.into_iter().map(|raw| raw.0).collect(), senders)
     }
 
     fn start(&self) {

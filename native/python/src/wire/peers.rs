@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use ophion_primitives::keccak::keccak256_many;
 use ophion_storage::chain::body;
 use ophion_wire::frames::{Content, Egress, Ingress, Session as Both};
 use ophion_wire::handshake::{self, Initiator};
@@ -198,6 +199,31 @@ fn split_transactions<'py>(py: Python<'py>, rlp: &[u8], max_items: usize) -> PyR
     pieces(py, rlp, maybe_detached(py, rlp.len(), || rlp::split_transactions(rlp, max_items)).map_err(wrong)?)
 }
 
+/// Split a list of transactions. Returns the hash and the EIP-2718 encoding of each.
+#[pyfunction]
+#[pyo3(signature = (rlp, max_items, /))]
+fn split_and_hash_transactions<'py>(
+    py: Python<'py>,
+    rlp: &[u8],
+    max_items: usize,
+) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+    let work = || -> ophion_wire::Result<_> {
+        let found = rlp::split_transactions(rlp, max_items)?;
+        let mut hashes = Vec::with_capacity(found.len());
+        keccak256_many(&found.iter().map(|range| &rlp[range.clone()]).collect::<Vec<_>>(), &mut hashes);
+        Ok((found, hashes))
+    };
+    let (found, hashes) = maybe_detached(py, rlp.len(), work).map_err(wrong)?;
+    let list = PyList::empty(py);
+    for (index, hash) in hashes.into_iter().enumerate() {
+        if index % MADE_AT_ONCE == MADE_AT_ONCE - 1 {
+            py.detach(|| ());
+        }
+        list.append(to_bytes(py, hash))?;
+    }
+    Ok((list, pieces(py, rlp, found)?))
+}
+
 #[pyfunction]
 #[pyo3(signature = (raws, /))]
 fn join_transactions<'py>(py: Python<'py>, raws: Vec<PyBackedBytes>) -> Bound<'py, PyBytes> {
@@ -272,6 +298,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Session>()?;
     module.add_function(wrap_pyfunction!(split_list, module)?)?;
     module.add_function(wrap_pyfunction!(split_transactions, module)?)?;
+    module.add_function(wrap_pyfunction!(split_and_hash_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(join_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(split_bodies, module)?)?;
     module.add_function(wrap_pyfunction!(body_rlp, module)?)?;

@@ -5,15 +5,16 @@ use std::fmt::Display;
 use std::sync::OnceLock;
 
 use alloy_consensus::transaction::{RlpEcdsaDecodableTx, Transaction as _};
-use alloy_consensus::{EthereumTxEnvelope, TxEip4844, TxEip4844Variant, TxEnvelope, TxLegacy};
+use alloy_consensus::{EthereumTxEnvelope, SignableTransaction, TxEip4844, TxEip4844Variant, TxEnvelope, TxLegacy};
 use alloy_eips::eip2718::{Decodable2718, Eip2718Error};
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, B256, Bytes, Signature, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable, Header};
 use ophion_primitives::errors::{Error, Result};
+use ophion_primitives::keccak::keccak256_many;
 use ophion_primitives::keys::Signed;
-use ophion_primitives::signers::{TASK, recover_signers};
+use ophion_primitives::signers::{TASK, recover_with_hints};
 use rayon::prelude::*;
 
 use crate::chain::ordered_root::OrderedRoot;
@@ -71,11 +72,26 @@ impl Tx {
 
     /// Return the transaction's signature and the digest it signs.
     pub fn signed(&self) -> Signed {
+        self.signed_over(self.envelope.signature_hash())
+    }
+
+    /// Append the bytes whose hash the sender signs.
+    fn put_signed_bytes(&self, out: &mut Vec<u8>) {
+        match &self.envelope {
+            Envelope::Legacy(tx) => tx.tx().encode_for_signing(out),
+            Envelope::Eip2930(tx) => tx.tx().encode_for_signing(out),
+            Envelope::Eip1559(tx) => tx.tx().encode_for_signing(out),
+            Envelope::Eip4844(tx) => tx.tx().encode_for_signing(out),
+            Envelope::Eip7702(tx) => tx.tx().encode_for_signing(out),
+        }
+    }
+
+    fn signed_over(&self, digest: B256) -> Signed {
         let signature = self.signature();
         let mut r_s = [0u8; 64];
         r_s[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
         r_s[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
-        Signed { digest: self.envelope.signature_hash(), r_s, parity: signature.v() }
+        Signed { digest, r_s, parity: signature.v() }
     }
 
     /// Return the maximum cost of the transaction for its sender in wei: value, gas and blobs.
@@ -102,14 +118,39 @@ pub struct Known {
 impl Known {
     /// Compute hashes and senders of many transactions, in order.
     pub fn of(txs: &[impl Borrow<Tx>]) -> Vec<Result<Self>> {
-        let hashes: Vec<B256> = txs.iter().map(|tx| tx.borrow().hash()).collect();
+        Self::with_hints(txs, &[])
+    }
+
+    /// Compute hashes and senders of many transactions, in order. `hints` has the expected sender of each transaction,
+    /// or is empty. Checking a right hint takes less time than recovering the sender.
+    pub fn with_hints(txs: &[impl Borrow<Tx>], hints: &[Option<Address>]) -> Vec<Result<Self>> {
+        let raws: Vec<&[u8]> = txs.iter().map(|tx| &tx.borrow().raw[..]).collect();
+        let mut hashes = Vec::with_capacity(txs.len());
+        keccak256_many(&raws, &mut hashes);
         let recover = |unknown: &[usize]| {
-            let signed: Vec<Signed> = unknown.iter().map(|place| txs[*place].borrow().signed()).collect();
-            recover_signers(&signed)
+            let signed = signed_of(unknown.iter().map(|place| txs[*place].borrow()));
+            let expected: Vec<Option<Address>> =
+                unknown.iter().map(|place| hints.get(*place).copied().flatten()).collect();
+            recover_with_hints(&signed, &expected)
         };
         let senders = senders_of(&hashes, recover);
         hashes.iter().zip(senders).map(|(hash, sender)| Ok(Known { hash: *hash, sender: sender? })).collect()
     }
+}
+
+/// Return the signatures of transactions, and the digests that they sign. The digests are computed together.
+fn signed_of<'a>(txs: impl ExactSizeIterator<Item = &'a Tx> + Clone) -> Vec<Signed> {
+    let mut bytes = Vec::new();
+    let mut ends = Vec::with_capacity(txs.len());
+    for tx in txs.clone() {
+        tx.put_signed_bytes(&mut bytes);
+        ends.push(bytes.len());
+    }
+    let mut start = 0;
+    let inputs: Vec<&[u8]> = ends.iter().map(|end| &bytes[std::mem::replace(&mut start, *end)..*end]).collect();
+    let mut digests = Vec::with_capacity(inputs.len());
+    keccak256_many(&inputs, &mut digests);
+    txs.zip(digests).map(|(tx, digest)| tx.signed_over(digest)).collect()
 }
 
 pub struct BodyData {

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{mem, thread};
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{Address, Bytes};
 use ophion_primitives::errors::Result;
 use ophion_primitives::memory::note_heap;
 use ophion_primitives::signers::{TASK, recovered_at_once};
@@ -34,10 +34,15 @@ pub struct Decoded {
     pub known: Known,
 }
 
+/// A raw transaction, and the sender that it is expected to have.
+type Hinted<R> = (R, Option<Address>);
+
 /// Decode submitted transactions with their senders. Known senders come from the sender cache.
-fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
-    let txs: Vec<Result<Tx>> = raws.iter().map(|raw| decode_submitted(raw.as_ref())).collect();
-    let mut known = Known::of(&txs.iter().flatten().collect::<Vec<_>>()).into_iter();
+fn decode_some<R: AsRef<[u8]>>(raws: &[Hinted<R>]) -> Vec<Result<Decoded>> {
+    let txs: Vec<Result<Tx>> = raws.iter().map(|(raw, _)| decode_submitted(raw.as_ref())).collect();
+    let (valid, hints): (Vec<&Tx>, Vec<Option<Address>>) =
+        txs.iter().zip(raws).filter_map(|(tx, (_, hint))| Some((tx.as_ref().ok()?, *hint))).unzip();
+    let mut known = Known::with_hints(&valid, &hints).into_iter();
     let with_sender = |tx: Result<Tx>| {
         let tx = tx?;
         let known = known.next().expect("one for each that is a transaction")?;
@@ -48,11 +53,16 @@ fn decode_some<R: AsRef<[u8]>>(raws: &[R]) -> Vec<Result<Decoded>> {
 
 /// Decode one transaction.
 pub fn decode(raw: &[u8]) -> Result<Decoded> {
-    decode_some(&[raw]).pop().expect("one for one")
+    decode_some(&[(raw, None)]).pop().expect("one for one")
 }
 
 /// Decode many transactions in order. Above a threshold, the work runs on all cores.
 pub fn decode_all<R: AsRef<[u8]> + Sync>(raws: &[R]) -> Vec<Result<Decoded>> {
+    decode_hinted(&raws.iter().map(|raw| (raw, None)).collect::<Vec<_>>())
+}
+
+/// Decode many transactions in order, as `decode_all` does. A wrong hint costs time, and changes no result.
+fn decode_hinted<R: AsRef<[u8]> + Sync>(raws: &[Hinted<R>]) -> Vec<Result<Decoded>> {
     if raws.len() <= TASK { decode_some(raws) } else { raws.par_chunks(TASK).flat_map_iter(decode_some).collect() }
 }
 
@@ -62,9 +72,15 @@ pub type Finished<T> = (T, Vec<Result<Decoded>>);
 struct Job<T> {
     tag: T,
     raws: Vec<Bytes>,
+    /// Expected sender of each transaction; empty if nothing is expected.
+    senders: Vec<Address>,
 }
 
 impl<T> Job<T> {
+    fn hinted(&self) -> impl Iterator<Item = Hinted<&Bytes>> {
+        self.raws.iter().enumerate().map(|(at, raw)| (raw, self.senders.get(at).copied()))
+    }
+
     fn has_blobs(&self) -> bool {
         self.raws.iter().any(|raw| raw.first() == Some(&BLOB_TYPE))
     }
@@ -115,7 +131,12 @@ impl<T: Send + 'static> Decoder<T> {
     /// Submit transactions. Returns true if they wait for more transactions. The worker starts when enough transactions
     /// wait, or when `start` is called.
     pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
-        let job = Job { tag, raws };
+        self.submit_with_senders(tag, raws, Vec::new())
+    }
+
+    /// Submit transactions with their expected senders, which need not be right.
+    pub fn submit_with_senders(&self, tag: T, raws: Vec<Bytes>, senders: Vec<Address>) -> bool {
+        let job = Job { tag, raws, senders };
         let weight = job.raws.len();
         if job.has_blobs() {
             give(self.blob_worker(), Round { jobs: vec![job], weight });
@@ -200,8 +221,8 @@ fn work<T>(submissions: &Receiver<Round<T>>, shared: &Shared<T>) {
                 jobs.extend(round.jobs);
             }
         }
-        let raws: Vec<&Bytes> = jobs.iter().flat_map(|job| &job.raws).collect();
-        let mut decoded = decode_all(&raws).into_iter();
+        let raws: Vec<Hinted<&Bytes>> = jobs.iter().flat_map(Job::hinted).collect();
+        let mut decoded = decode_hinted(&raws).into_iter();
         let is_first = {
             let mut finished = shared.lock();
             let is_first = finished.is_empty();
