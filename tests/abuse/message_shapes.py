@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ophion.peers.consensus.identity import MAX_SENDERS_BYTES
 from ophion.peers.consensus.validator_links import MAX_LINKS, MAX_REPORT_BYTES
 from ophion.peers.eth.messages import MAX_BYTES, MAX_MESSAGE, Code, encode_new_block
 from ophion.peers.priv import messages as priv
@@ -91,10 +92,11 @@ def other_messages(max_bytes: int = MAX_MESSAGE, root: bytes = bytes(32)) -> Ite
 
     `root` is the state root for which the snap requests ask.
     """
-    for version in (1, 2):
+    for version in (1, 2, 3):
         yield from _shaped(b"vid", version, 0, "proof", 69)
     yield from _shaped(b"vid", 2, 1, "links", min(max_bytes, MAX_REPORT_BYTES))
     yield Message("vid/2 links: all", b"vid", 2, 1, rlp.encode([os.urandom(20) for _ in range(MAX_LINKS)]))
+    yield from _shaped(b"vid", 3, 2, "senders", min(max_bytes, MAX_SENDERS_BYTES))
     for snap_code, size in snap.MAX_BYTES.items():
         yield from _shaped(b"snap", 1, int(snap_code), snap_code.label, min(max_bytes, size))
     for request_code, payload in snap_requests(root):

@@ -93,7 +93,7 @@ def build_network(
     validators = _validators(core, sync, clock)
     if validators is not None:
         eth.transactions.are_linked = validators.are_linked
-    consensus = () if validators is None else _consensus(core, key, validator_key, validators)
+    consensus = () if validators is None else _consensus(core, key, validator_key, validators, eth)
     snap = SnapProtocol(core.chain.store, eth.lane, eth.is_member_node, clock)
     subprotocols: tuple[Subprotocol, ...] = (eth, snap, *consensus, *_priv(enclave, key, clock, entropy, eth))
 
@@ -147,7 +147,7 @@ def _validators(core: NodeCore, sync: Synchroniser, clock: Clock) -> Validators 
 
 
 def _consensus(
-    core: NodeCore, key: PrivateKey, validator_key: DigestSigner | None, validators: Validators
+    core: NodeCore, key: PrivateKey, validator_key: DigestSigner | None, validators: Validators, eth: EthProtocol
 ) -> tuple[Subprotocol, ...]:
     """Return the consensus protocols of a BFT chain. Every node of the chain offers them (networking.md 0)."""
     assert core.bft is not None
@@ -155,6 +155,8 @@ def _consensus(
     from ophion.peers.consensus.protocol import ConsensusProtocol
 
     identity = IdentityProtocol(validators, core.chain.genesis.hash, key.public_key, validator_key)
+    identity.senders_named = eth.transactions.senders_named
+    eth.transactions.name_senders = identity.name_senders
     return (*(ConsensusProtocol(one, validators) for one in core.bft.engine.schedule.protocols), identity)
 
 

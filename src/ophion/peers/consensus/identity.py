@@ -3,13 +3,14 @@
 Other clients find a validator by its node id. Nodes that share a validator key have different node ids, so each signs
 its node id with the validator key and sends the signature after Hello. The RLPx handshake proves the node id, so
 another node cannot use the signature. The sub-protocol `vid/1` has this one message; `vid/2` adds the report of
-connections (`ValidatorLinks`).
+connections (`ValidatorLinks`), and `vid/3` the senders of the transactions in the next Transactions message (decision
+217).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ophion.consensus.bft.signatures import message_author
@@ -32,8 +33,13 @@ _PROOF: Final = 0
 _LINKS: Final = 1
 _MAX_PROOF_BYTES: Final = 69
 """Size limit in bytes of a proof: an RLP list with one signature of 65 bytes."""
+_SENDERS: Final = 2
+MAX_SENDERS_BYTES: Final = 64 * 1024
+"""Size limit in bytes of a message with senders. The transactions themselves take several times as many bytes."""
 _LINKS_VERSION: Final = 2
 """First version of vid in which nodes report to which validators they are connected."""
+_SENDERS_VERSION: Final = 3
+"""First version of vid in which validators name the senders of transactions."""
 _DOMAIN: Final = b"ophion validator node"
 
 
@@ -52,10 +58,14 @@ class IdentityProtocol:
     ) -> None:
         self.validators = validators
         self.genesis = genesis
-        limits = {_PROOF: _MAX_PROOF_BYTES, _LINKS: MAX_REPORT_BYTES}
-        self.capabilities: Sequence[Capability] = (
-            Capability(NAME, 1, 1, ("proof",), limits),
-            Capability(NAME, 2, 2, ("proof", "links"), limits),
+        self.senders_named: Callable[[Peer, bytes], None] = lambda peer, senders: None
+        """Called with the senders that a peer names for its next Transactions message."""
+        names = ("proof", "links", "senders")
+        limits = (_MAX_PROOF_BYTES, MAX_REPORT_BYTES, MAX_SENDERS_BYTES)
+        # each version adds one message to those of the earlier versions
+        self.capabilities: Sequence[Capability] = tuple(
+            Capability(NAME, version, version, names[:version], dict(enumerate(limits[:version])))
+            for version in (1, _LINKS_VERSION, _SENDERS_VERSION)
         )
         self._proof: bytes | None = None
         if validator_key is not None:
@@ -68,6 +78,13 @@ class IdentityProtocol:
         if version >= _LINKS_VERSION:
             self.validators.links.attach(peer, lambda report: peer.send(NAME, _LINKS, report))
         return IdentityPeer(peer, self)
+
+    def name_senders(self, peer: Peer, senders: bytes) -> None:
+        """Name the senders of the transactions in the next Transactions message, if the peer accepts them. `senders`
+        has their addresses, one after the other.
+        """
+        if (peer.version(NAME) or 0) >= _SENDERS_VERSION and len(senders) <= MAX_SENDERS_BYTES:
+            peer.send(NAME, _SENDERS, senders, may_drop=True)
 
 
 class IdentityPeer:
@@ -85,6 +102,9 @@ class IdentityPeer:
         peer, protocol = self._peer, self._protocol
         if code == _LINKS:
             protocol.validators.links.received(peer, payload)
+            return
+        if code == _SENDERS:
+            protocol.senders_named(peer, payload)
             return
         if self._has_proof:
             # accept one proof per connection, because each proof costs a signature recovery on the event loop

@@ -6,7 +6,7 @@ generation.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterable, Set
 
 from ophion.primitives.types import Hash32
 
@@ -40,6 +40,10 @@ class RecentHashes:
             return
         for hash in hashes:
             self.add(hash)
+
+    def has_none(self, hashes: Iterable[Hash32]) -> bool:
+        """Whether none of the hashes is in the set. `hashes` is read twice."""
+        return self._newer.isdisjoint(hashes) and self._older.isdisjoint(hashes)
 
     def among(self, hashes: Set[Hash32]) -> set[Hash32]:
         """Return those of `hashes` that are in the set."""

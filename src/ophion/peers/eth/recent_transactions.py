@@ -7,6 +7,7 @@ after a minute. Other nodes may have kept the transaction and announce it again.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from typing import Final
 
 from ophion.peers.eth.known_hashes import RecentHashes
@@ -32,6 +33,14 @@ class RecentTransactions:
 
     def __contains__(self, hash: Hash32) -> bool:
         return hash in self._seen or hash in self._refused
+
+    def has_none(self, hashes: Collection[Hash32]) -> bool:
+        """Whether none of the transactions is recent."""
+        return self._seen.has_none(hashes) and self._refused.has_none(hashes)
+
+    def update(self, hashes: Collection[Hash32]) -> None:
+        """Add several transactions that are submitted to the pool."""
+        self._seen.update(hashes)
 
     def add(self, hash: Hash32) -> None:
         """Add a transaction that is submitted to the pool."""

@@ -19,7 +19,15 @@ from ophion.errors import DecodeError, InvalidBlock
 from ophion.native.crypto import keccak256
 from ophion.native.exceptions import NativeError
 from ophion.native.transactions import Body, recover_bodies
-from ophion.native.wire import Receipts, header_fields, split_bodies, split_list, split_receipts, split_transactions
+from ophion.native.wire import (
+    Receipts,
+    header_fields,
+    split_and_hash_transactions,
+    split_bodies,
+    split_list,
+    split_receipts,
+    split_transactions,
+)
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.messages import MAX_HEADER_BYTES, GetHeaders
 from ophion.pool.admission import BLOB_TYPE
@@ -128,7 +136,17 @@ def read_receipts(answer: bytes, headers: Sequence[HashedHeader], has_blooms: bo
 def read_transactions(answer: bytes) -> list[bytes]:
     """Split a message into its transactions, in EIP-2718 encoding."""
     with decoding("transactions"):
-        return split_transactions(answer, _FEW_TRANSACTIONS + len(answer) // _MIN_TRANSACTION_BYTES)
+        return split_transactions(answer, _max_transactions(answer))
+
+
+def read_hashed_transactions(message: bytes) -> tuple[list[Hash32], list[bytes]]:
+    """Split a message into its transactions. Returns their hashes and their EIP-2718 encodings."""
+    with decoding("transactions"):
+        return split_and_hash_transactions(message, _max_transactions(message))
+
+
+def _max_transactions(message: bytes) -> int:
+    return _FEW_TRANSACTIONS + len(message) // _MIN_TRANSACTION_BYTES
 
 
 def pooled_hash(raw: bytes) -> Hash32:

@@ -10,6 +10,9 @@ not relay a transaction of one producer to another if both have reported their c
 transaction is still in the pool after `RELAY_LATER_S`, the node announces it by hash, in case the producer has sent it
 only to some.
 
+Ophion validators name the senders of the transactions that they send to each other, in a message of the sub-protocol
+vid before the Transactions message. A named sender is checked, which takes less time than recovering it (decision 217).
+
 A peer that is busy or has a full pool drops transactions. So executable transactions that stay in the pool for long are
 announced again. A transaction that this pool evicted is accepted again.
 
@@ -21,10 +24,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from itertools import islice
 from math import isqrt
 from random import Random
 from typing import Final
+
+from msgspec import Struct
 
 from ophion.chain.events import ChainEvent, Reorged
 from ophion.native.wire import join_transactions
@@ -40,10 +46,16 @@ from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Added, DropReason, PoolEvent
 from ophion.pool.pool import TxPool
 from ophion.pool.queue import PooledTransaction
-from ophion.primitives.types import Address, Hash32
+from ophion.primitives.types import ADDRESS_LENGTH, Address, Hash32
 
 COLLECT_S: Final = 0.02
 """Seconds for which new transactions are collected into one message."""
+BUSY_COLLECT_S: Final = 0.05
+"""The same while many transactions arrive: fewer messages wake every peer less often, and fill the groups in which
+receivers process signatures.
+"""
+BUSY_RATE: Final = 800.0
+"""New transactions per second from which on `BUSY_COLLECT_S` applies."""
 MAX_HASHES: Final = 4096
 MAX_MAKERS: Final = 8
 """Maximum number of block producers that get a transaction in full, until one of them is known to have it."""
@@ -59,6 +71,15 @@ LARGE: Final = 4096
 _MESSAGE: Final = 100 * 1024
 """Maximum bytes of transactions in one message."""
 _SEEN: Final = 65_536
+
+
+class _TransactionsMessage(Struct, frozen=True):
+    """A Transactions message, which may go to several peers."""
+
+    payload: bytes
+    hashes: Sequence[Hash32]
+    senders: bytes
+    """Addresses of the senders, one after the other."""
 
 
 class TransactionGossip:
@@ -86,6 +107,10 @@ class TransactionGossip:
         """Number of ignored Transactions messages, for metrics."""
         self.are_linked: Callable[[Peer, Peer], bool] = lambda peer, other: False
         """Whether two peers have both reported their connection. Set by the node if validators report connections."""
+        self.name_senders: Callable[[Peer, bytes], object] | None = None
+        """Sends addresses to a peer that accepts named senders. Set by the node of a BFT network."""
+        self._named: dict[Peer, bytes] = {}
+        """Senders that block producers have named for their next Transactions message."""
         self._pool = pool
         self._peers = peers
         self._makers = makers
@@ -100,6 +125,7 @@ class TransactionGossip:
         self._intakes: dict[EthPeer, TransactionIntake] = {}
         self._fresh: list[PooledTransaction] = []
         self._is_due = False
+        self._collect_s = COLLECT_S
         self._is_announcement_scheduled = False
         self._latest = 0
         """Sequence number of the newest pooled transaction."""
@@ -117,8 +143,17 @@ class TransactionGossip:
 
     def received(self, peer: EthPeer, payload: bytes) -> None:
         """Handle a Transactions message."""
-        if not (self._is_accepting() and self._intakes[peer].take_message(payload)):
+        named = self._named.pop(peer.peer, b"")
+        senders = [named[at : at + ADDRESS_LENGTH] for at in range(0, len(named), ADDRESS_LENGTH)]
+        if not (self._is_accepting() and self._intakes[peer].take_message(payload, senders)):
             self.skipped += 1
+
+    def senders_named(self, peer: Peer, senders: bytes) -> None:
+        """Keep the senders that a block producer names for its next Transactions message. Other peers are ignored,
+        because checking a wrong sender costs time.
+        """
+        if peer.validator_address in self._makers and len(senders) % ADDRESS_LENGTH == 0:
+            self._named[peer] = senders
 
     def announced(self, peer: EthPeer, payload: bytes) -> None:
         """Handle a NewPooledTransactionHashes message."""
@@ -157,6 +192,7 @@ class TransactionGossip:
             self._lane,
             self._fetcher.arrived,
             lambda: None if self._is_member(peer) else self._unknown_share,
+            lambda: len(self._fetcher) > 0,
         )
         if len(self._pool):
             peer.peer.spawn(self._introduce(peer))
@@ -165,6 +201,7 @@ class TransactionGossip:
         """Remove a disconnected peer and its announcements."""
         self._fetcher.left(peer)
         self._intakes.pop(peer, None)
+        self._named.pop(peer.peer, None)
 
     async def _introduce(self, peer: EthPeer) -> None:
         await asyncio.sleep(INTRODUCE_S)
@@ -186,7 +223,7 @@ class TransactionGossip:
             self._fresh.extend(event.transactions)
             if not self._is_due:
                 self._is_due = True
-                asyncio.get_running_loop().call_later(COLLECT_S, self._pass_on)
+                asyncio.get_running_loop().call_later(self._collect_s, self._pass_on)
 
     def _schedule_announcement(self) -> None:
         if not self._is_announcement_scheduled:
@@ -207,6 +244,7 @@ class TransactionGossip:
     def _pass_on(self) -> None:
         self._is_due = False
         fresh, self._fresh = self._fresh, []
+        self._collect_s = BUSY_COLLECT_S if len(fresh) >= BUSY_RATE * self._collect_s else COLLECT_S
         peers = list(self._peers)
         if not peers or not fresh:
             return
@@ -220,23 +258,33 @@ class TransactionGossip:
         sources = {maker: known_to[maker] for maker in makers if known_to[maker]}
         urgent = _urgent(fresh, sources.values()) if makers else frozenset[Hash32]()
         urged = makers[:MAX_MAKERS]
+        # most peers know all or none of the transactions, so peers share one list and its messages
+        light = [item for item in fresh if _is_light(item)]
+        shared = cache(lambda: _messages(light))
+        later: list[tuple[EthPeer, Sequence[PooledTransaction]]] = []
         for peer in peers:
             known = known_to[peer]
-            unknown = [item for item in fresh if item.hash not in known]
+            unknown = _without(fresh, known, len(known) == len(hashes))
             if len(makers) <= MAX_MAKERS and peer in makers and unknown:
                 served = self._served(peer, sources)
-                self._relay_later(peer, [item for item in unknown if item.hash in served])
-                unknown = [item for item in unknown if item.hash not in served]
+                if served:
+                    is_whole = len(served) == len(hashes)
+                    later.append((peer, unknown if is_whole else [item for item in unknown if item.hash in served]))
+                    unknown = _without(unknown, served, is_whole)
             if not unknown:
                 continue
             if in_full > 0:
                 in_full -= 1
-                self._send(peer, [item for item in unknown if _is_light(item)])
+                is_shared = unknown is fresh
+                self._send(peer, shared() if is_shared else _messages([one for one in unknown if _is_light(one)]))
                 unknown = [item for item in unknown if not _is_light(item)]
             elif urgent and peer in urged:
-                self._send(peer, [item for item in unknown if item.hash in urgent])
+                is_shared = unknown is fresh and len(urgent) == len(light)
+                self._send(peer, shared() if is_shared else _messages([one for one in unknown if one.hash in urgent]))
                 unknown = [item for item in unknown if item.hash not in urgent]
             self._announce(peer, unknown)
+        if later:
+            asyncio.get_running_loop().call_later(RELAY_LATER_S, self._announce_missing, later)
 
     def _served(self, peer: EthPeer, sources: Mapping[EthPeer, set[Hash32]]) -> set[Hash32]:
         """Return the hashes that a block producer gets from other producers. `sources` has the hashes that each
@@ -245,30 +293,25 @@ class TransactionGossip:
         linked = [known for maker, known in sources.items() if self.are_linked(maker.peer, peer.peer)]
         return set[Hash32]().union(*linked)
 
-    def _relay_later(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
-        if items:
-            asyncio.get_running_loop().call_later(RELAY_LATER_S, self._announce_missing, peer, items)
+    def _announce_missing(self, later: Sequence[tuple[EthPeer, Sequence[PooledTransaction]]]) -> None:
+        """Announce to each peer those of its transactions that are still in the pool and that the peer is not known to
+        have. Usually a block has all of them.
+        """
+        for peer, items in later:
+            if self._pool.has_none([item.hash for item in items]):
+                continue
+            known = peer.known_transactions
+            self._announce(
+                peer, [item for item in items if item.hash not in known and self._pool.get(item.hash) is not None]
+            )
 
-    def _announce_missing(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
-        """Announce those of `items` that are still in the pool and that the peer is not known to have."""
-        known = peer.known_transactions
-        self._announce(
-            peer, [item for item in items if item.hash not in known and self._pool.get(item.hash) is not None]
-        )
-
-    def _send(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
-        batch: list[bytes] = []
-        hashes: list[Hash32] = []
-        size = 0
-        for item in items:
-            if size + item.size > _MESSAGE and batch:
-                self._send_batch(peer, batch, hashes)
-                batch, hashes, size = [], [], 0
-            batch.append(item.transaction.raw)
-            hashes.append(item.hash)
-            size += item.size
-        if batch:
-            self._send_batch(peer, batch, hashes)
+    def _send(self, peer: EthPeer, messages: Iterable[_TransactionsMessage]) -> None:
+        for message in messages:
+            if self.name_senders is not None and peer.peer.validator_address in self._makers:
+                self.name_senders(peer.peer, message.senders)
+            if peer.send(Code.TRANSACTIONS, message.payload):
+                peer.known_transactions.update(message.hashes)
+                self.sent += len(message.hashes)
 
     def _weight(self, item: PooledTransaction) -> int:
         """Return the size of a transaction in its network form, in bytes. 0 for a blob transaction whose blobs the pool
@@ -277,11 +320,6 @@ class TransactionGossip:
         if item.transaction.type != BLOB_TYPE:
             return item.size
         return len(self._pool.network_form(item) or b"")
-
-    def _send_batch(self, peer: EthPeer, batch: Sequence[bytes], hashes: Sequence[Hash32]) -> None:
-        if peer.send(Code.TRANSACTIONS, join_transactions(batch)):
-            peer.known_transactions.update(hashes)
-            self.sent += len(hashes)
 
     def _announce(self, peer: EthPeer, items: Sequence[PooledTransaction]) -> None:
         for some in _chunks([item for item in items if self._weight(item)], MAX_HASHES):
@@ -299,6 +337,36 @@ def _urgent(fresh: Sequence[PooledTransaction], known_to: Iterable[Set[Hash32]])
     """
     known = set[Hash32]().union(*known_to)
     return {item.hash for item in fresh if item.hash not in known and _is_light(item)}
+
+
+def _without(items: Sequence[PooledTransaction], hashes: Set[Hash32], is_whole: bool) -> Sequence[PooledTransaction]:
+    """Return the transactions whose hash is not in `hashes`: the same list if `hashes` is empty. `is_whole` means that
+    `hashes` has all of them.
+    """
+    if is_whole:
+        return ()
+    return [item for item in items if item.hash not in hashes] if hashes else items
+
+
+def _messages(items: Sequence[PooledTransaction]) -> list[_TransactionsMessage]:
+    """Return the messages that have these transactions in full."""
+    messages = []
+    some: list[PooledTransaction] = []
+    size = 0
+    for item in items:
+        if size + item.size > _MESSAGE and some:
+            messages.append(_message(some))
+            some, size = [], 0
+        some.append(item)
+        size += item.size
+    if some:
+        messages.append(_message(some))
+    return messages
+
+
+def _message(items: Sequence[PooledTransaction]) -> _TransactionsMessage:
+    payload = join_transactions([item.transaction.raw for item in items])
+    return _TransactionsMessage(payload, [item.hash for item in items], b"".join([item.sender for item in items]))
 
 
 def _is_light(item: PooledTransaction) -> bool:

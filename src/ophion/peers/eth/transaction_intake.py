@@ -17,18 +17,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from ophion.native.crypto import keccak256
 from ophion.peers.disconnect_reasons import DisconnectReason, PeerMisbehaved
 from ophion.peers.eth.peer import EthPeer
 from ophion.peers.eth.recent_transactions import RecentTransactions
-from ophion.peers.eth.response_validation import read_transactions
+from ophion.peers.eth.response_validation import read_hashed_transactions
 from ophion.peers.fair_worker_queue import FairWorkerQueue
 from ophion.peers.peer import Peer
 from ophion.peers.token_bucket import TokenBucket
 from ophion.pool.admission import BLOB_TYPE
 from ophion.pool.events import Admission, Origin, Rejected
 from ophion.pool.pool import TxPool
-from ophion.primitives.types import Hash32
+from ophion.primitives.types import ADDRESS_LENGTH, Address, Hash32
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Limit of the bytes of one peer's transactions that are not yet in the pool."""
@@ -46,6 +45,8 @@ _INVALID_PER_S: Final = 512.0
 """Rate limit of invalid transactions per second. Rejecting a transaction takes about 50 microseconds."""
 _HARMLESS: Final = frozenset({"known", "underpriced", "nonce-too-low", "not-authorized", "syncing"})
 """Rejections that are not the peer's fault: the transaction is late or a duplicate, or permissions differ."""
+_NOBODY: Final[Address] = bytes(ADDRESS_LENGTH)
+"""Stands for the sender of a transaction for which the peer named none."""
 _MAX_UNREAD: Final = 256
 """Number of consecutive dropped messages after which the peer is disconnected."""
 
@@ -98,20 +99,25 @@ class TransactionIntake:
         lane: FairWorkerQueue[Peer],
         came: Callable[[Hash32], None],
         share: Callable[[], IntakeShare | None],
+        is_awaiting: Callable[[], bool] = lambda: True,
     ) -> None:
         """Create the transaction intake. `seen` holds the recently submitted transactions of all peers.
 
-        `came` is called for each transaction that arrives, so that the fetcher stops tracking it. `share` returns the
-        limits that unknown peers share, or None for a network member.
+        `came` is called for each transaction that arrives, so that the fetcher stops tracking it. While `is_awaiting`
+        returns False, the fetcher tracks none, and `came` need not be called. `share` returns the limits that unknown
+        peers share, or None for a network member.
         """
         self._peer = peer
         self._pool = pool
         self._seen = seen
         self._lane = lane
         self._came = came
+        self._is_awaiting = is_awaiting
         self._share = share
-        self._waiting: deque[tuple[Hash32, bytes, bool]] = deque()
-        """Queued transactions: hash, encoding, and whether this node already ignores copies from other peers."""
+        self._waiting: deque[tuple[Hash32, bytes, bool, Address]] = deque()
+        """Queued transactions: hash, encoding, whether this node already ignores copies from other peers, and the sender that
+        the peer named.
+        """
         self._bytes = 0
         self._shared_bytes: IntakeShare | None = None
         """Shared limit that also counts the waiting bytes of an unknown peer. None for a network member."""
@@ -119,8 +125,11 @@ class TransactionIntake:
         self._invalid = TokenBucket(_MAX_INVALID, _INVALID_PER_S)
         self._unread = 0
 
-    def take_message(self, payload: bytes) -> bool:
-        """Process a Transactions message. Returns False when the message is dropped."""
+    def take_message(self, payload: bytes, senders: Sequence[Address] = ()) -> bool:
+        """Process a Transactions message. Returns False when the message is dropped.
+
+        `senders` are those that the peer has named for the transactions. They are ignored unless there is one for each.
+        """
         now = asyncio.get_running_loop().time()
         share = self._share()
         is_full = share is not None and not share.has_space(len(payload))
@@ -131,10 +140,10 @@ class TransactionIntake:
             return False
         self._unread = 0
         if len(payload) <= _ON_THE_LOOP:
-            self.take(_hashed(read_transactions(payload)))
+            self.take(_hashed(payload), senders)
             return True
         self._hold(len(payload))
-        if not self._peer.peer.spawn(self._take_long(payload)):
+        if not self._peer.peer.spawn(self._take_long(payload, senders)):
             self._hold(-len(payload))
             return False
         return True
@@ -149,19 +158,43 @@ class TransactionIntake:
         if self._shared_bytes is not None:
             self._shared_bytes.held += size
 
-    async def _take_long(self, payload: bytes) -> None:
+    async def _take_long(self, payload: bytes, senders: Sequence[Address]) -> None:
         try:
-            found = await self._lane.run(self._peer.peer, lambda: _hashed(read_transactions(payload)))
+            found = await self._lane.run(self._peer.peer, lambda: _hashed(payload))
         finally:
             self._hold(-len(payload))
-        self.take(found)
+        self.take(found, senders)
 
-    def take(self, found: Sequence[tuple[Hash32, bytes]]) -> None:
+    def take(self, found: Sequence[tuple[Hash32, bytes]], senders: Sequence[Address] = ()) -> None:
         """Queue the (hash, transaction) pairs that are new for the pool."""
-        known, is_member = self._peer.known_transactions, self._share() is None
+        hashes = [hash for hash, _ in found]
+        is_member = self._share() is None
+        self._peer.known_transactions.update(hashes)
+        if len(senders) != len(found):
+            senders = (_NOBODY,) * len(found)
+        if is_member and self._are_new(hashes):
+            # fast path of the loop below, which tests/unit/peers/eth/test_transaction_intake.py compares
+            self._seen.update(hashes)
+            self._waiting.extend(
+                [(hash, raw, True, sender) for (hash, raw), sender in zip(found, senders, strict=True)]
+            )
+            self._hold(sum([len(raw) for _, raw in found]))
+        else:
+            self._take_each(found, senders, is_member)
+        self.submit()
+
+    def _are_new(self, hashes: Sequence[Hash32]) -> bool:
+        """Whether all transactions differ, no peer has announced them, and neither the pool nor a queue has them."""
+        return (
+            not self._is_awaiting()
+            and len(set(hashes)) == len(hashes)
+            and self._seen.has_none(hashes)
+            and self._pool.has_none(hashes)
+        )
+
+    def _take_each(self, found: Sequence[tuple[Hash32, bytes]], senders: Sequence[Address], is_member: bool) -> None:
         is_short = is_member or self._bytes <= _SHORT_QUEUE
-        known.update([hash for hash, _ in found])
-        for hash, raw in found:
+        for (hash, raw), sender in zip(found, senders, strict=True):
             if is_short:
                 self._came(hash)
             if not self._is_new(hash):
@@ -169,9 +202,8 @@ class TransactionIntake:
             if is_member:
                 # copies of this transaction from other peers are ignored from now on
                 self._seen.add(hash)
-            self._waiting.append((hash, raw, is_member))
+            self._waiting.append((hash, raw, is_member, sender))
             self._hold(len(raw))
-        self.submit()
 
     def _is_new(self, hash: Hash32) -> bool:
         if hash not in self._seen and self._pool.get(hash) is None:
@@ -180,10 +212,12 @@ class TransactionIntake:
         self._pool.duplicates[Origin.REMOTE] += 1
         return False
 
-    def _next_batch(self) -> list[bytes]:
+    def _next_batch(self) -> tuple[list[bytes], list[Address]]:
+        """Return the next transactions, and the senders that the peer named."""
         batch: list[bytes] = []
+        senders: list[Address] = []
         while self._waiting and len(batch) < _BATCH:
-            hash, raw, is_seen = self._waiting.popleft()
+            hash, raw, is_seen, sender = self._waiting.popleft()
             if not is_seen:
                 if not self._is_new(hash):
                     self._hold(-len(raw))
@@ -191,7 +225,8 @@ class TransactionIntake:
                 self._seen.add(hash)
                 self._came(hash)
             batch.append(raw)
-        return batch
+            senders.append(sender)
+        return batch, senders
 
     def submit(self) -> None:
         """Submit the next batch, unless a batch of this peer is in progress or no shared slot is free."""
@@ -200,13 +235,14 @@ class TransactionIntake:
         share = self._share()
         if share is not None and not share.enter(self):
             return
-        batch = self._next_batch()
+        batch, senders = self._next_batch()
         if not batch:
             if share is not None:
                 share.leave()
             return
         self._is_busy = True
-        answer = self._pool.submit(batch, Origin.REMOTE)
+        named = b"".join(senders) if any(sender is not _NOBODY for sender in senders) else None
+        answer = self._pool.submit(batch, Origin.REMOTE, named)
         answer.add_done_callback(partial(self._answered, sum(map(len, batch)), share))
 
     def _answered(self, size: int, share: IntakeShare | None, answer: asyncio.Future[list[Admission]]) -> None:
@@ -216,7 +252,7 @@ class TransactionIntake:
             share.leave()
         if answer.cancelled() or answer.exception() is not None:
             # the pool is closing, or the journal write failed, so do not blame the peer
-            self._hold(-sum(len(raw) for _, raw, _ in self._waiting))
+            self._hold(-sum(len(raw) for _, raw, _, _ in self._waiting))
             self._waiting.clear()
             return
         now = asyncio.get_running_loop().time()
@@ -234,7 +270,9 @@ class TransactionIntake:
         self.submit()
 
 
-def _hashed(raws: Sequence[bytes]) -> list[tuple[Hash32, bytes]]:
-    if any(raw[0] == BLOB_TYPE for raw in raws):
+def _hashed(payload: bytes) -> list[tuple[Hash32, bytes]]:
+    """Return hash and encoding of each transaction in a message."""
+    hashes, raws = read_hashed_transactions(payload)
+    if BLOB_TYPE in [raw[0] for raw in raws]:
         raise PeerMisbehaved(DisconnectReason.BREACH, "unsolicited blob transactions")
-    return [(keccak256(raw), raw) for raw in raws]
+    return list(zip(hashes, raws, strict=True))

@@ -136,3 +136,26 @@ def test_nodes_of_validators_are_remembered_and_others_are_not(tmp_path: Path) -
                 assert first.validators.nodes.validator_of(node.address) == expected.address
 
     told(tmp_path, "qbft", story, nodes=2)
+
+
+def test_senders_are_named_to_peers_that_accept_them(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        first, second = parties[:2]
+        named: list[tuple[bytes, bytes]] = []
+        own = IdentityProtocol(first.validators, GENESIS, NODES[0].public_key, None)
+        other = IdentityProtocol(second.validators, GENESIS, NODES[1].public_key, None)
+        older = IdentityProtocol(second.validators, GENESIS, NODES[2].public_key, None)
+        older.capabilities = older.capabilities[:2]
+        for identity in (other, older):
+            identity.senders_named = lambda peer, senders: named.append((peer.address, senders))
+        center = Host(NODES[0], [*first.protocols, own], first.host.clock)
+        for node, identity in ((NODES[1], other), (NODES[2], older)):
+            peer, _ = await MemoryConnection(
+                center, Host(node, [*second.protocols, identity], second.host.clock)
+            ).peers()
+            own.name_senders(peer, b"\x01" * 40)
+            own.name_senders(peer, b"\x01" * 20 * 5000)
+        await asyncio.sleep(0.1)
+        assert named == [(NODES[0].address, b"\x01" * 40)]
+
+    told(tmp_path, "qbft", story, nodes=2)

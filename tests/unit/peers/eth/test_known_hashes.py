@@ -43,3 +43,12 @@ def test_several_hashes_are_added_as_one_by_one(values: list[list[int]], limit: 
             alone.add(hash)
         every = {value.to_bytes(2, "big") for value in range(201)}
         assert together.among(every) == alone.among(every) == {hash for hash in every if hash in together}
+
+
+@given(st.lists(st.integers(0, 60), max_size=60), st.lists(st.integers(0, 60), max_size=10), st.integers(2, 40))
+def test_none_of_several_hashes_is_known_if_each_is_unknown(added: list[int], asked: list[int], limit: int) -> None:
+    known = RecentHashes(limit)
+    for value in added:
+        known.add(bytes([value]))
+    hashes = [bytes([value]) for value in asked]
+    assert known.has_none(hashes) == all(hash not in known for hash in hashes)

@@ -37,3 +37,16 @@ def test_an_evicted_transaction_is_accepted_again_at_once() -> None:
     judged.add(TWO)
     judged.clear()
     assert TWO not in judged
+
+
+def test_several_transactions_are_recent_if_one_of_them_is() -> None:
+    async def scenario() -> None:
+        judged = RecentTransactions(100)
+        assert judged.has_none([ONE, TWO])
+        judged.update([ONE])
+        assert not judged.has_none([ONE, TWO])
+        assert judged.has_none([TWO])
+        judged.refused(ONE, "not-authorized")
+        assert not judged.has_none([ONE])
+
+    run_virtually(scenario(), ManualClock())

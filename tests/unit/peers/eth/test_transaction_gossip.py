@@ -373,10 +373,10 @@ def test_a_flood_of_invalid_transactions_is_throttled(tmp_path: Path) -> None:
         judged = 0
         submit = other.pool.submit
 
-        def counted(raws, origin):  # type: ignore[no-untyped-def]
+        def counted(raws, origin, senders=None):  # type: ignore[no-untyped-def]
             nonlocal judged
             judged += len(raws)
-            return submit(raws, origin)
+            return submit(raws, origin, senders)
 
         other.pool.submit = counted  # type: ignore[method-assign]
         intake = next(iter(other.eth.transactions._intakes.values()))
@@ -456,10 +456,10 @@ def test_many_transactions_pass_through_a_line_of_nodes_without_loss(tmp_path: P
         decoded = 0
         submit = three.pool.submit
 
-        def counted(raws, origin):  # type: ignore[no-untyped-def]
+        def counted(raws, origin, senders=None):  # type: ignore[no-untyped-def]
             nonlocal decoded
             decoded += len(raws)
-            return submit(raws, origin)
+            return submit(raws, origin, senders)
 
         three.pool.submit = counted  # type: ignore[method-assign]
         for start in range(0, 1000, 100):
@@ -557,5 +557,68 @@ def test_an_announcement_of_blobs_must_be_correct(tmp_path: Path, what: str, cha
         assert far.ended is not None
         assert far.ended[0] is DisconnectReason.BREACH
         assert what in far.ended[1]
+
+    run_nodes(tmp_path, 2, scenario)
+
+
+def test_senders_are_named_to_block_producers_before_their_transactions(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, *others: EthNode) -> None:
+        keys = [VALIDATORS[1], VALIDATORS[2], KEYS[0]]
+        wires = [connect(one.eth, other.eth, (VALIDATORS[0], key)) for other, key in zip(others, keys, strict=True)]
+        named: list[tuple[bytes, bytes]] = []
+        one.eth.transactions.name_senders = lambda peer, senders: named.append((peer.address, senders))
+        await asyncio.sleep(1)
+        await one.node.send(*[legacy_transaction(VALIDATORS[at], 0, chain_id=CHAIN_ID) for at in range(2)])
+        await asyncio.sleep(0.1)
+        full = [key.address for (wire, _), key in zip(wires, keys, strict=True) if in_full(wire)]
+        senders = VALIDATORS[0].address + VALIDATORS[1].address
+        assert sorted(named) == sorted((address, senders) for address in full if address != KEYS[0].address)
+        assert len(named) >= 2
+
+    run_validator_nodes(tmp_path, 4, scenario)
+
+
+def test_senders_are_kept_for_the_next_message_of_a_block_producer(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, *others: EthNode) -> None:
+        for other, key in zip(others, (VALIDATORS[1], KEYS[0]), strict=True):
+            connect(one.eth, other.eth, (VALIDATORS[0], key))
+        await asyncio.sleep(1)
+        gossip = one.eth.transactions
+        by_key = {peer.peer.address: peer for peer in one.eth.peers}
+        producer, unknown = by_key[VALIDATORS[1].address], by_key[KEYS[0].address]
+        for peer in (producer, unknown):
+            gossip.senders_named(peer.peer, VALIDATORS[0].address)
+        gossip.senders_named(producer.peer, b"\x01" * 21)
+        assert gossip._named == {producer.peer: VALIDATORS[0].address}
+        gossip.received(producer, message(legacy_transaction(VALIDATORS[0], 0, chain_id=CHAIN_ID)))
+        assert gossip._named == {}
+        gossip.senders_named(producer.peer, VALIDATORS[0].address)
+        gossip.left(producer)
+        assert gossip._named == {}
+        await asyncio.sleep(1)
+        assert len(one.node.pool) == 1
+
+    run_validator_nodes(tmp_path, 3, scenario)
+
+
+def test_transactions_are_collected_longer_while_many_arrive(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
+        here, _ = connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        nonces = iter(range(1000))
+
+        async def messages_for(some: int) -> list[int]:
+            """Return the number of transactions in each message of 0.12 s, if this many arrive every 10 ms."""
+            here.sent.clear()
+            for _ in range(12):
+                await one.node.send(*[legacy_transaction(DEV_KEYS[0], next(nonces)) for _ in range(some)])
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            sent = [payload for code, payload in here.sent if code == Code.TRANSACTIONS]
+            return [len(read_transactions(payload)) for payload in sent]
+
+        assert max(await messages_for(2)) <= 3 * 2
+        assert max(await messages_for(12)) >= 4 * 12
+        assert max((await messages_for(2))[1:]) <= 3 * 2, "the time is short again after one message"
 
     run_nodes(tmp_path, 2, scenario)

@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
-from ophion.native.crypto import PrivateKey
+from ophion.native.crypto import PrivateKey, keccak256
 from ophion.peers.eth.messages import Code
+from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.response_validation import wrapped
 from ophion.peers.eth.transaction_intake import MAX_BYTES, IntakeShare, TransactionIntake
 from ophion.pool.events import Origin
@@ -134,3 +135,61 @@ def test_a_transaction_in_a_long_queue_is_fetched_from_a_member_that_announces_i
         assert len(one.node.pool) == 1
 
     run_nodes(tmp_path, 3, scenario)
+
+
+def test_the_fast_path_of_members_queues_what_the_slow_path_queues(tmp_path: Path) -> None:
+    """The fast path takes messages whose transactions are all new."""
+
+    async def scenario(one: EthNode, other: EthNode) -> None:
+        connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        (peer,) = one.eth.peers
+        peer.peer.is_static = True
+        raws = [legacy_transaction(DEV_KEYS[0], nonce=nonce) for nonce in range(8)]
+        found = [(keccak256(raw), raw) for raw in raws]
+        await one.node.send(raws[0])
+        senders = [bytes([number]) * 20 for number in range(8)]
+        for some, names in (
+            (found[1:4], senders[1:4]),
+            (found[1:4], ()),
+            (found[:2], senders[:2]),
+            (found[5:7] + found[5:6], senders[:3]),
+            (found[4:], senders),
+            ([], ()),
+        ):
+            results = []
+            for is_fast in (True, False):
+                came: list[bytes] = []
+                seen = RecentTransactions(100)
+                seen.add(found[7][0])
+                intake = TransactionIntake(
+                    peer, one.node.pool, seen, one.eth.lane, came.append, lambda: None, lambda fast=is_fast: not fast
+                )
+                intake._is_busy = True
+                intake.take(some, names)
+                hashes = [hash for hash, _ in some]
+                results.append((list(intake._waiting), intake._bytes, [hash in seen for hash in hashes]))
+                assert not came or not is_fast or not intake._are_new(hashes)
+            assert results[0] == results[1]
+
+    run_nodes(tmp_path, 2, scenario)
+
+
+def test_senders_that_a_peer_names_change_no_result(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
+        connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        (peer,) = one.eth.peers
+        peer.peer.is_static = True
+        keys = DEV_KEYS[:2]
+        for nonce in range(30):
+            raws = [legacy_transaction(key, nonce=nonce) for key in keys]
+            senders = [key.address for key in (keys if nonce % 3 else keys[::-1])]
+            intake = one.eth.transactions._intakes[peer]
+            assert intake.take_message(rlp.list_of([wrapped(raw) for raw in raws]), senders[: 1 + nonce % 5])
+            await asyncio.sleep(0.1)
+        assert len(one.node.pool) == 60
+        for key in keys:
+            assert all(one.node.pool.by_sender_nonce(key.address, nonce) is not None for nonce in range(30))
+
+    run_nodes(tmp_path, 2, scenario)
