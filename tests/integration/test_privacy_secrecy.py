@@ -198,7 +198,12 @@ def copied(node: NodeProcess, to: Path, *, only_public: bool) -> bytes:
         store = open_store(to)
         PrivateLedger(store).clear()
         store.clear_rows(ENCLAVE_TABLES)
-        assert {name for name, entries, _ in store.usage() if entries} >= {"bodies", "preimage_runs", "nodes", "code"}
+        assert {name for name, entries, _ in store.usage() if entries} >= {
+            "bodies",
+            "preimage_runs",
+            "node_rows",
+            "code",
+        }
         with (to / "public").open("wb") as target:
             store.copy_to(target.fileno())
         store.close()

@@ -60,7 +60,7 @@ def grown(world: World, length: int, begin: Built | None = None, salt: bytes = b
 
 
 def nodes(store: Store) -> int:
-    return {name: entries for name, entries, _ in store.usage()}["nodes"]
+    return {name: entries for name, entries, _ in store.usage()}["node_rows"]
 
 
 def pruned(store: Store, keep: int, most: int = 1_000_000) -> tuple[int, int]:
@@ -114,7 +114,7 @@ def test_what_stays_is_packed(make: Make, tmp_path: Path) -> None:
     """
 
     def bytes_each() -> float:
-        [(entries, size)] = [(entries, size) for name, entries, size in world.store.usage() if name == "nodes"]
+        [(entries, size)] = [(entries, size) for name, entries, size in world.store.usage() if name == "node_rows"]
         return size / entries
 
     world = make(tmp_path / "db")
@@ -136,7 +136,7 @@ def test_changes_of_nodes_are_shorter_and_say_the_same(tmp_path: Path) -> None:
     """With deltas, every state is complete and takes less space, and base versions of deltas survive pruning."""
 
     def size(store: Store) -> int:
-        return next(size for name, _, size in store.usage() if name == "nodes")
+        return next(size for name, _, size in store.usage() if name == "node_rows")
 
     def filled(world: World) -> list[Built]:
         blocks = [world.genesis]

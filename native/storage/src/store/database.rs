@@ -268,7 +268,7 @@ impl Database {
         let mut txn = self.env.write_txn()?;
         let tables = &self.tables;
         let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
-        let mut writer = NodeWriter::new(tables.nodes, next);
+        let mut writer = NodeWriter::new(tables.state_nodes(), next);
         self.write_trie(&mut txn, &mut writer, effects, block_number)?;
         writer.flush(&mut txn)?;
         preimage_runs::add(tables.preimage_runs, &mut txn, effects.preimages.iter())?;
@@ -325,7 +325,7 @@ impl Database {
             tables.meta.put(&mut txn, &meta::own(key), value)?;
         }
         let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
-        let mut writer = NodeWriter::new(tables.nodes, next);
+        let mut writer = NodeWriter::new(tables.state_nodes(), next);
         for block in blocks {
             self.write_block(&mut txn, &mut writer, block)?;
         }

@@ -24,6 +24,7 @@
 //! | reachability.rs            | trie nodes that the stored states need        |
 //! | node_cache.rs              | trie nodes near the root, in memory           |
 //! | node_writer.rs             | ids of new trie nodes                         |
+//! | packed_nodes.rs            | rows of trie nodes                            |
 //! | pruning.rs                 | deletion of old states                        |
 //! | remove_unverified.rs       | removal of rows that the check does not cover |
 //! | forked_state.rs            | state of the chain that a node forks          |
@@ -45,6 +46,7 @@ mod missing_bodies;
 mod node_cache;
 mod node_writer;
 mod opening;
+mod packed_nodes;
 mod preimage_runs;
 mod preimages;
 mod private_integrity_check;

@@ -8,6 +8,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use ophion_primitives::errors::{Error, Result};
 
 use super::memory_limit::memory_limit;
+use super::records::number;
 use super::tables::{ROW_TABLES, RowTables, Table, Tables, meta};
 
 /// Virtual size of the memory map. Large files get a larger map, and the size is halved until the system accepts it.
@@ -57,6 +58,7 @@ pub fn open(path: &Path, create: bool, read_only: bool, durable: bool) -> Result
     let tables =
         if read_only { open_tables(&env, path)?.ok_or_else(|| nothing_yet(path))? } else { create_tables(&env)? };
     check_layout(&env, &tables)?;
+    let tables = Tables { first_packed: first_packed(&env, &tables)?, ..tables };
     let rows = row_tables(&env, read_only)?;
     Ok((env, tables, rows))
 }
@@ -136,11 +138,15 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
                 let layout = if lacks_bodies { meta::LAYOUT_WITHOUT_BODIES } else { meta::LAYOUT_VERSION };
                 databases[Tables::META].put(txn, meta::LAYOUT, layout)?;
                 databases[Tables::META].put(txn, meta::TABLES, &[Tables::NAMES.len() as u8])?;
+                if databases[Tables::META].get(txn, meta::FIRST_PACKED)?.is_none() {
+                    let next = databases[Tables::META].get(txn, meta::NEXT_NODE)?.map_or(1, number);
+                    databases[Tables::META].put(txn, meta::FIRST_PACKED, &next.to_be_bytes())?;
+                }
             }
             Ok(CommitOrAbort::<_, ()>::Commit(databases))
         })?
         .unwrap_commit();
-    Ok(Tables::of(databases.map(table)))
+    Ok(Tables::of(databases.map(table), u64::MAX))
 }
 
 /// Return the number of tables with which the database was created.
@@ -176,9 +182,10 @@ fn open_tables(env: &Env<WithoutTls>, path: &Path) -> Result<Option<Tables>> {
         let meta_table = opener.open_database::<Raw, Raw>(txn, Some(Tables::NAMES[Tables::META]))?;
         let record = meta_table.map_or(Ok(None), |meta_table| meta_table.get(txn, meta::TABLES))?;
         let newer = &Tables::NAMES[tables_made(record)..];
-        if lost == [Tables::NAMES[Tables::PREIMAGE_RUNS]] && newer.contains(&lost[0]) {
-            // layout 5 has no preimages in runs, and its table `storage` is empty
-            databases.push(databases[Tables::STORAGE]);
+        if databases.len() >= Tables::PREIMAGE_RUNS && lost == newer && lost == Tables::NAMES[databases.len()..] {
+            // Layout 5 has no preimages in runs, and layout 7 has a row for each trie node. In both, the table `storage`
+            // is empty.
+            databases.resize(Tables::NAMES.len(), databases[Tables::STORAGE]);
             lost.clear();
         }
         if !lost.is_empty() && lost.iter().all(|name| newer.contains(name)) {
@@ -194,7 +201,7 @@ fn open_tables(env: &Env<WithoutTls>, path: &Path) -> Result<Option<Tables>> {
         Ok(CommitOrAbort::Commit(databases))
     })?;
     Ok(match databases {
-        CommitOrAbort::Commit(databases) => Some(Tables::of(databases.map(table))),
+        CommitOrAbort::Commit(databases) => Some(Tables::of(databases.map(table), u64::MAX)),
         CommitOrAbort::Abort(()) => None,
     })
 }
@@ -227,6 +234,13 @@ fn table(database: Database<'_, Raw, Raw>) -> Table {
     // SAFETY: only the lifetime changes. The handle is a number that is valid while the environment is open, and
     // `Database` owns both.
     Table::new(unsafe { std::mem::transmute::<Database<'_, Raw, Raw>, Database<'static, Raw, Raw>>(database) })
+}
+
+/// Return the lowest id of a trie node in the table `node_rows`; `u64::MAX` if a program that knows this table has not
+/// written to the database yet.
+fn first_packed(env: &Env<WithoutTls>, tables: &Tables) -> Result<u64> {
+    let txn = env.read_txn()?;
+    Ok(tables.meta.get(&txn, meta::FIRST_PACKED)?.map_or(u64::MAX, number))
 }
 
 fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
@@ -286,6 +300,7 @@ mod tests {
                 let made = opener.create_database::<Raw, Raw>(txn, Some(table))?;
                 if *table == Tables::NAMES[Tables::META] {
                     made.put(txn, meta::LAYOUT, meta::OLDER_LAYOUTS[0])?;
+                    made.put(txn, meta::NEXT_NODE, &42u64.to_be_bytes())?;
                     if tables.len() > Tables::FIRST {
                         made.put(txn, meta::TABLES, &[tables.len() as u8])?;
                     }
@@ -343,6 +358,17 @@ mod tests {
         let (env, tables, _) = open(&path, false, true, true).expect("layout 5 can be read as it is");
         assert_eq!(tables.preimage_runs.usage(&env.read_txn().expect("a transaction")).expect("a table").0, 0);
         drop(env);
+        let path = older("eighth", &Tables::NAMES[..Tables::NODE_ROWS]);
+        let (env, tables, _) = open(&path, false, true, true).expect("layout 7 can be read as it is");
+        assert_eq!(tables.first_packed, u64::MAX);
+        drop(env);
+        for _ in 0..2 {
+            let (env, tables, _) = open(&path, true, false, false).expect("the table of rows is made once");
+            assert_eq!(tables.first_packed, 42, "older nodes have their own rows");
+            let mut txn = env.write_txn().expect("a transaction");
+            tables.meta.put(&mut txn, meta::NEXT_NODE, &50u64.to_be_bytes()).expect("a table");
+            txn.commit().expect("a commit");
+        }
         let path = older("whole", &Tables::NAMES);
         drop(open(&path, false, true, true).expect("an older database can be looked at"));
         let path = older("lost", &first[..Tables::FIRST - 1]);

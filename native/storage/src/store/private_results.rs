@@ -13,6 +13,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::database::Database;
 use super::node_writer::NodeWriter;
+use super::packed_nodes::NodeTable;
 use super::read_snapshot::Snapshot;
 use super::records::{Nodes, number};
 use super::tables::{Tables, meta};
@@ -195,7 +196,7 @@ impl Database {
     fn write_private(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let tables = &self.tables;
         let next = tables.meta.get(txn, meta::NEXT_PRIVATE_NODE)?.map_or(1, number);
-        let mut writer = NodeWriter::new(tables.private_nodes, next);
+        let mut writer = NodeWriter::new(NodeTable::single(tables.private_nodes), next);
         for states in &writes.states {
             let root = states.trie.root.as_ref();
             let id = root.map_or(Ok(0), |root| save_root(root, None, &mut writer.beside(txn)))?;
@@ -277,7 +278,7 @@ pub struct GroupState {
 impl Snapshot {
     /// Return the source of private trie nodes.
     pub(crate) fn private_nodes(&self) -> Nodes<'_> {
-        Nodes::new(self.tables().private_nodes, self.txn())
+        Nodes::new(NodeTable::single(self.tables().private_nodes), self.txn())
     }
 
     /// Return the last block processed for private transactions.

@@ -23,7 +23,7 @@ use super::records::{decode_header, number};
 use super::state_roots::RootRecord;
 use super::tables::meta;
 
-/// A database key greater than every state root and every node id.
+/// A database key greater than every state root.
 const END: &[u8] = &[0xff; 33];
 
 /// Repack a range only if this frees at least 1/`WORTH` of its bytes; otherwise leave the range to a later round. Most
@@ -41,7 +41,8 @@ pub struct Pruning {
     /// The first id of the trie nodes that were written after marking started. `sweep` does not check nodes from this
     /// id on.
     bound: u64,
-    sweep_from: Vec<u8>,
+    /// The id from which `sweep` continues.
+    sweep_from: u64,
     pub forgotten: u64,
     pub freed: u64,
 }
@@ -63,7 +64,7 @@ impl Pruning {
             forget_from: vec![0],
             reach: None,
             bound: 0,
-            sweep_from: vec![0],
+            sweep_from: 0,
             forgotten: 0,
             freed: 0,
         })
@@ -106,8 +107,13 @@ impl Pruning {
             return Err(Error::Storage("sweep called before mark has finished".into()));
         };
         let (freed, next) = self.database.write_alone(|txn, tables| {
-            let (from, bound) = (&self.sweep_from, self.bound.to_be_bytes());
-            tables.nodes.repack(txn, from, &bound, max, WORTH, |id| needed.contains(number(id)))
+            let (from, keep) = (self.sweep_from, |id| needed.contains(id));
+            let (freed, next) = tables.state_nodes().repack(txn, from, self.bound, max, WORTH, keep)?;
+            if freed > 0 && from >= tables.first_packed {
+                let all = tables.meta.get(txn, meta::FREED_PACKED)?.map_or(0, number) + freed as u64;
+                tables.meta.put(txn, meta::FREED_PACKED, &all.to_be_bytes())?;
+            }
+            Ok((freed, next))
         })?;
         self.freed += freed as u64;
         Ok(next.map(|next| self.sweep_from = next).is_some())

@@ -44,7 +44,7 @@ impl Snapshot {
     }
 
     pub(crate) fn nodes(&self) -> Nodes<'_> {
-        Nodes::new(self.inner.tables.nodes, &self.txn)
+        Nodes::new(self.inner.tables.state_nodes(), &self.txn)
     }
 
     /// Return the source of trie nodes for an execution, which reads a node and then changes it. The second read of a
@@ -179,11 +179,19 @@ impl Snapshot {
         self.tables().meta.get(&self.txn, &meta::own(key))
     }
 
-    /// Return name, number of entries and bytes of every table. Empty key-value tables are omitted.
+    /// Return the number of trie nodes in the table `node_rows`.
+    fn packed_nodes(&self) -> Result<u64> {
+        let value = |key: &[u8]| Ok::<_, Error>(self.tables().meta.get(&self.txn, key)?.map(number));
+        let (next, freed) = (value(meta::NEXT_NODE)?.unwrap_or(1), value(meta::FREED_PACKED)?.unwrap_or(0));
+        Ok(value(meta::FIRST_PACKED)?.map_or(0, |first| next.saturating_sub(first + freed)))
+    }
+
+    /// Return name, number of entries and bytes of every table. The entries of the table `node_rows` are trie nodes. Empty key-value tables are omitted.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
-        for (name, table) in self.tables().each() {
+        for (index, (name, table)) in self.tables().each().into_iter().enumerate() {
             let (entries, bytes) = table.usage(&self.txn)?;
+            let entries = if index == Tables::NODE_ROWS { self.packed_nodes()? } else { entries };
             used.push((name.to_string(), entries, bytes));
         }
         used.extend(self.rows_usage()?);

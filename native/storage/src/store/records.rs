@@ -10,7 +10,8 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::known_rows::KnownRows;
 use super::missing_bodies::{body_row, receipts_row};
-use super::tables::{Table, Tables, meta};
+use super::packed_nodes::NodeTable;
+use super::tables::{Tables, meta};
 use crate::chain::body::{BodyData, Known};
 use crate::chain::receipts::{self, ReceiptData};
 use crate::chain::stored_decoding::decode_stored_body;
@@ -18,14 +19,14 @@ use crate::trie::{Source, load};
 
 /// Source of trie nodes in the database.
 pub struct Nodes<'t> {
-    pub table: Table,
+    pub table: NodeTable,
     pub txn: &'t RoTxn<'t>,
     /// Rows of this table that were read before in the same snapshot.
     pub known: Option<&'t KnownRows>,
 }
 
 impl<'t> Nodes<'t> {
-    pub fn new(table: Table, txn: &'t RoTxn<'t>) -> Self {
+    pub fn new(table: NodeTable, txn: &'t RoTxn<'t>) -> Self {
         Nodes { table, txn, known: None }
     }
 
@@ -41,7 +42,7 @@ impl<'t> Nodes<'t> {
     }
 
     fn lookup(&self, id: u64) -> Result<&'t [u8]> {
-        let found = self.table.get(self.txn, &id.to_be_bytes())?;
+        let found = self.table.get(self.txn, id)?;
         found.ok_or_else(|| Error::damaged(format!("trie node {id} is missing")))
     }
 

@@ -179,7 +179,7 @@ impl Database {
                 Some(_) => return Ok(()),
                 None => return Err(Error::Storage("a part of a storage has no beginning".into())),
             };
-            let trie = with_slots(base, &slots, &Nodes::new(tables.nodes, txn))?;
+            let trie = with_slots(base, &slots, &Nodes::new(tables.state_nodes(), txn))?;
             let link = grown(&trie, writer, txn)?;
             if has_more {
                 let next = slots.last().map(|(key, ..)| following(*key)).expect("more slots follow a slot");
@@ -248,7 +248,7 @@ impl Database {
     pub fn put_accounts(&self, accounts: &[(B256, FlatAccount)], removed: &[B256], named: &[Named]) -> Result<()> {
         self.write_nodes(|txn, tables, writer| {
             let mut trie = accounts_trie(tables, txn)?;
-            let nodes = Nodes::new(tables.nodes, txn);
+            let nodes = Nodes::new(tables.state_nodes(), txn);
             for key in removed {
                 trie.remove(&Nibbles::unpack(key), &nodes)?;
             }
@@ -283,7 +283,7 @@ impl Database {
         // an empty string stands for a trie node that the peer does not have
         nodes.truncate(nodes.iter().position(|node| node.is_empty()).unwrap_or(nodes.len()));
         let txn = self.read_txn()?;
-        let source = Nodes::new(self.tables.nodes, &txn);
+        let source = Nodes::new(self.tables.state_nodes(), &txn);
         difference.receive(&nodes, &accounts_trie(&self.tables, &txn)?, &source)
     }
 
@@ -342,7 +342,7 @@ impl Database {
     fn write_nodes(&self, write: impl FnOnce(&mut RwTxn<'_>, &Tables, &mut NodeWriter) -> Result<()>) -> Result<()> {
         self.write_alone(|txn, tables| {
             let next = tables.meta.get(txn, meta::NEXT_NODE)?.map_or(1, number);
-            let mut writer = NodeWriter::new(tables.nodes, next);
+            let mut writer = NodeWriter::new(tables.state_nodes(), next);
             write(txn, tables, &mut writer)?;
             tables.meta.put(txn, meta::NEXT_NODE, &writer.next.to_be_bytes())
         })

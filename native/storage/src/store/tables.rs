@@ -10,7 +10,8 @@
 //! | positions     | first bytes of a transaction's hash             | block and index, see tx_index.rs                                     |
 //! | logs          | fold of address or topic (8), number (8)        | nothing: this block may hold a matching log. Written before layout 5 |
 //! | log_sections  | section (5), fold (8), block in the section (1) | the same, see log_index.rs                                           |
-//! | nodes         | id                                              | trie node, see trie/codec.rs                                         |
+//! | nodes         | id                                              | trie node, see trie/codec.rs. Written before layout 9                |
+//! | node_rows     | id of the last node in the row                  | the same, several in a row, see packed_nodes.rs                      |
 //! | roots         | state root                                      | last block with it, id of the root node, see state_roots.rs          |
 //! | code          | code hash                                       | contract code                                                        |
 //! | accounts      | keccak(address)                                 | an outdated account with its address. Written before layout 5        |
@@ -35,6 +36,8 @@
 use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
+
+use super::packed_nodes::NodeTable;
 
 /// Number of bytes that LMDB adds to key and value of a database row.
 const ROW_HEADER_BYTES: usize = 8 + 2;
@@ -184,6 +187,11 @@ impl Table {
         Ok(self.0.get_lower_than_or_equal_to(txn, key)?)
     }
 
+    /// Return the table entry with the lowest key from `key` on.
+    pub fn at_or_after<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
+        Ok(self.0.get_greater_than_or_equal_to(txn, key)?)
+    }
+
     /// Return the table entry with the greatest key below `key`.
     pub fn below<'t>(&self, txn: &'t RoTxn<'_>, key: &[u8]) -> Result<Option<(&'t [u8], &'t [u8])>> {
         Ok(self.0.get_lower_than(txn, key)?)
@@ -201,7 +209,11 @@ macro_rules! tables {
     ($($name:ident),* $(,)?) => {
         /// The open LMDB tables.
         #[derive(Clone, Copy)]
-        pub struct Tables { $(pub $name: Table,)* }
+        pub struct Tables {
+            $(pub $name: Table,)*
+            /// Lowest id of a trie node in the table `node_rows`; `u64::MAX` if there is none yet.
+            pub first_packed: u64,
+        }
 
         impl Tables {
             pub const NAMES: [&'static str; [$(stringify!($name)),*].len()] = [$(stringify!($name)),*];
@@ -212,10 +224,13 @@ macro_rules! tables {
             /// Index of the table `preimage_runs`.
             pub const PREIMAGE_RUNS: usize = 20;
 
+            /// Index of the table `node_rows`.
+            pub const NODE_ROWS: usize = 21;
+
             /// Create the tables from handles in the order of the table names.
-            pub fn of(handles: [Table; Self::NAMES.len()]) -> Self {
+            pub fn of(handles: [Table; Self::NAMES.len()], first_packed: u64) -> Self {
                 let [$($name),*] = handles;
-                Tables { $($name),* }
+                Tables { $($name,)* first_packed }
             }
 
             pub fn each(&self) -> Vec<(&'static str, Table)> {
@@ -247,12 +262,18 @@ tables!(
     private_late,
     log_sections,
     preimage_runs,
+    node_rows,
 );
 
 impl Tables {
     /// Number of tables in the first version of the database. Later versions added tables; opening an older database
     /// creates all of them.
     pub const FIRST: usize = 13;
+
+    /// Return the tables of the nodes of public states.
+    pub fn state_nodes(&self) -> NodeTable {
+        NodeTable::packed(self.nodes, self.node_rows, self.first_packed)
+    }
 }
 
 /// Names of the tables of other packages.
@@ -270,6 +291,10 @@ pub mod meta {
     pub const HEAD_ROOT: &[u8] = b"flat root";
     /// Key of the id of the next trie node.
     pub const NEXT_NODE: &[u8] = b"next node";
+    /// Key of the lowest id of a trie node in the table `node_rows`. Nodes with lower ids are in the table `nodes`.
+    pub const FIRST_PACKED: &[u8] = b"first packed node";
+    /// Key of the number of trie nodes that pruning has deleted from the table `node_rows`.
+    pub const FREED_PACKED: &[u8] = b"freed packed nodes";
     /// Key of the id of the next private trie node.
     pub const NEXT_PRIVATE_NODE: &[u8] = b"next private node";
     /// Key of the last block processed for private transactions. The value is hash and number (8 bytes).
@@ -278,14 +303,14 @@ pub mod meta {
     pub const HISTORY: &[u8] = b"history";
     /// Key of the version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
-    pub const LAYOUT_VERSION: &[u8] = &[7];
+    pub const LAYOUT_VERSION: &[u8] = &[9];
     /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
     /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
     /// state in the tables `accounts` and `storage`. 5: all preimages by hash. 6: the same, while blocks below the record
-    /// `history` have no bodies.
-    pub const OLDER_LAYOUTS: [&[u8]; 6] = [&[1], &[2], &[3], &[4], &[5], &[6]];
+    /// `history` have no bodies. 7 and 8: a row for each trie node; 8 is 7 while blocks have no bodies.
+    pub const OLDER_LAYOUTS: [&[u8]; 8] = [&[1], &[2], &[3], &[4], &[5], &[6], &[7], &[8]];
     /// Layout while blocks below the record `history` have no bodies. Otherwise the same as `LAYOUT_VERSION`.
-    pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[8];
+    pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[10];
     /// Key of the number of tables (one byte); absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 

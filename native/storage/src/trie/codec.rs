@@ -51,17 +51,17 @@ fn save<V: Value>(cell: &Arc<Cell<V>>, before: Option<u64>, saver: &mut dyn Save
     }
     let before = before.map(|id| saver.version(id)).transpose()?;
     save_below(&cell.node, before.as_ref().map(|version| &version.whole[..]), saver)?;
-    let mut stored = Vec::with_capacity(match &cell.node {
-        Node::Branch { children, .. } => 3 + children.len() * (3 + MAX_INLINE_BYTES),
-        _ => 128,
-    });
-    encode(&cell.node, &mut stored);
+    let id = saver.next();
+    let out = saver.out();
+    let start = out.len();
+    encode(&cell.node, out);
     if let Some(version) = before
-        && let Some(change) = version.change_to(&stored, saver.next())?
+        && let Some(change) = version.change_to(&out[start..], id)?
     {
-        stored = change;
+        out.truncate(start);
+        out.extend_from_slice(&change);
     }
-    let id = saver.put(&stored)?;
+    saver.put()?;
     cell.set_id(id);
     Ok(id)
 }

@@ -27,7 +27,10 @@ impl Source for NoSource {
 
 /// Stores new trie nodes in the database and assigns their ids.
 pub trait Saver {
-    fn put(&mut self, stored: &[u8]) -> Result<u64>;
+    /// Return the buffer to whose end the stored form of the next trie node is written. A call of `put` must follow.
+    fn out(&mut self) -> &mut Vec<u8>;
+    /// Store what was written to the end of the buffer since the last call, as the trie node with the id `next`.
+    fn put(&mut self) -> Result<()>;
     /// Return the id of the next new trie node.
     fn next(&self) -> u64;
     /// Load a stored trie node as the base of a delta.

@@ -12,13 +12,18 @@ use super::*;
 #[derive(Default)]
 struct Memory {
     nodes: HashMap<u64, Vec<u8>>,
+    out: Vec<u8>,
 }
 
 impl Saver for Memory {
-    fn put(&mut self, stored: &[u8]) -> Result<u64> {
-        let id = self.next();
-        self.nodes.insert(id, stored.to_vec());
-        Ok(id)
+    fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    fn put(&mut self) -> Result<()> {
+        let stored = std::mem::take(&mut self.out);
+        self.nodes.insert(self.next(), stored);
+        Ok(())
     }
 
     fn next(&self) -> u64 {
