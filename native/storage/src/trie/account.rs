@@ -66,12 +66,8 @@ impl Value for Account {
         let flags = if self.storage.root.is_some() { HAS_STORAGE } else { 0 };
         store_head(self.nonce, &self.balance, &self.code_hash, flags, out);
         if let Some(root) = &self.storage.root {
-            let (hash, id) = match root {
-                Child::Stored { hash, id } => (*hash, *id),
-                Child::Live(cell) => (cell.root_hash(), cell.id()),
-            };
-            out.extend_from_slice(hash.as_slice());
-            out.extend_from_slice(&id.to_be_bytes());
+            out.extend_from_slice(root.root_hash().as_slice());
+            out.extend_from_slice(&root.id().to_be_bytes());
         }
     }
 
@@ -104,10 +100,7 @@ impl Value for Account {
     }
 
     fn below(&self) -> Option<u64> {
-        self.storage.root.as_ref().map(|root| match root {
-            Child::Stored { id, .. } => *id,
-            Child::Live(cell) => cell.id(),
-        })
+        self.storage.root.as_ref().map(Child::id)
     }
 }
 

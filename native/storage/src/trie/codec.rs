@@ -20,13 +20,9 @@ use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::{Error, Result};
 
 use super::branch_delta;
-use super::node::{Cell, Child, Node, Reference, Value};
+use super::node::{Cell, Child, HeldLeaf, MAX_INLINE_BYTES, Node, Reference, Value};
 use super::node_parts::{child_id, held, mask, put_reference, stored_id};
 use super::node_storage::Saver;
-
-/// Maximum length in bytes of a leaf that is stored in its parent. A reference takes 39 bytes, and a separate node
-/// takes 18 more.
-const MAX_INLINE_BYTES: usize = 48;
 
 /// Return whether a node is stored in the row of its parent instead of a row of its own.
 fn is_held<V: Value>(cell: &Cell<V>) -> bool {
@@ -36,11 +32,23 @@ fn is_held<V: Value>(cell: &Cell<V>) -> bool {
     }
 }
 
+/// Return whether a child, or a node below it, may have to be written.
+fn has_unsaved<V: Value>(child: &Child<V>) -> bool {
+    match child {
+        Child::Live(cell) => match &cell.node {
+            Node::Leaf { value, .. } => !is_held(cell) || value.below().is_some(),
+            _ => cell.id() == 0,
+        },
+        Child::Stored { .. } | Child::Held(_) => false,
+    }
+}
+
 /// Write every new node of a trie to the database. Returns the id of the root. To write branches as deltas, pass the
 /// root of the previous state as `before`.
 pub fn save_root<V: Value>(child: &Child<V>, before: Option<u64>, saver: &mut dyn Saver) -> Result<u64> {
     match child {
         Child::Stored { id, .. } => Ok(*id),
+        Child::Held(_) => Err(Error::damaged("a trie begins inside another node")),
         Child::Live(cell) => save(cell, before, saver),
     }
 }
@@ -83,9 +91,14 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
         }
         Node::Branch { mask, children, value } => {
             let earlier = before.map(branch_delta::children).transpose()?.flatten().unwrap_or_default();
+            // Most children have nothing to save. To look at all of them first lets the processor load them together.
+            let unsaved = children.iter().enumerate().filter(|(_, child)| has_unsaved(child));
+            let unsaved = unsaved.fold(0u16, |found, (place, _)| found | 1 << place);
             let nibbles = (0..16).filter(|nibble| mask & 1 << nibble != 0);
-            for (nibble, below) in nibbles.zip(children) {
-                child(below, earlier[nibble].and_then(stored_id))?;
+            for (place, (nibble, below)) in nibbles.zip(children).enumerate() {
+                if unsaved & 1 << place != 0 {
+                    child(below, earlier[nibble].and_then(stored_id))?;
+                }
             }
             value.as_ref().map_or(Ok(()), |value| value.save(None, saver))
         }
@@ -143,6 +156,12 @@ fn encode_path(path: &Nibbles, out: &mut Vec<u8>) {
 fn encode_child<V: Value>(child: &Child<V>, out: &mut Vec<u8>) {
     let (hash, id) = match child {
         Child::Stored { hash, id } => (*hash, *id),
+        Child::Held(leaf) => {
+            out.push(1);
+            out.extend_from_slice(&(leaf.stored().len() as u16).to_be_bytes());
+            out.extend_from_slice(leaf.stored());
+            return;
+        }
         Child::Live(cell) if is_held(cell) => {
             out.push(1);
             let at = out.len();
@@ -197,9 +216,26 @@ fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
 fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
     match reader.byte()? {
         0 => Ok(Child::Stored { id: child_id(reader)?, hash: B256::from_slice(reader.take(32)?) }),
-        1 => Ok(Child::Live(Arc::new(Cell::new(decode(held(reader)?)?)))),
+        1 => {
+            let stored = held(reader)?;
+            match held_leaf::<V>(stored)? {
+                Some(leaf) => Ok(Child::Held(leaf)),
+                None => Ok(Child::Live(Arc::new(Cell::new(decode(stored)?)))),
+            }
+        }
         tag => Err(Error::damaged(format!("unknown trie reference kind {tag}"))),
     }
+}
+
+/// Check a node that is stored in its parent. Returns it if it is a small leaf.
+fn held_leaf<V: Value>(stored: &[u8]) -> Result<Option<HeldLeaf>> {
+    let mut reader = Reader(stored);
+    if reader.byte()? != 0 {
+        return Ok(None);
+    }
+    skip_path(&mut reader)?;
+    V::restore(reader.rest())?;
+    Ok(HeldLeaf::new(stored))
 }
 
 /// Hash and database id of a node.
@@ -256,6 +292,7 @@ fn refer<V: Value>(reader: &mut Reader<'_>, own: &mut Vec<u64>, below: &mut Vec<
 fn gather<V>(node: &Node<V>, found: &mut Vec<Link>) {
     let mut child = |child: &Child<V>| match child {
         Child::Stored { hash, id } => found.push((*hash, *id)),
+        Child::Held(_) => {}
         Child::Live(cell) => gather(&cell.node, found),
     };
     match node {

@@ -20,6 +20,12 @@ impl<V: Value> Trie<V> {
             let cell = match child {
                 Child::Live(cell) => cell,
                 Child::Stored { id, .. } => break *id,
+                Child::Held(leaf) => {
+                    return match seek(leaf.stored(), key, at)? {
+                        Found::Value(value) => Ok(Some(value)),
+                        _ => Ok(None),
+                    };
+                }
             };
             child = match &cell.node {
                 Node::Leaf { path, value } => return Ok((key.slice(at..) == *path).then(|| value.clone())),

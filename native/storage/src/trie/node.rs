@@ -8,6 +8,7 @@ use alloy_rlp::{EMPTY_STRING_CODE, Encodable, Header};
 use alloy_trie::Nibbles;
 use ophion_primitives::errors::Result;
 
+use super::codec::decode;
 use super::node_storage::Saver;
 
 /// Root of a trie without entries: keccak(rlp("")).
@@ -76,10 +77,45 @@ impl<V: Clone> Clone for Node<V> {
     }
 }
 
+impl<V> Node<V> {
+    /// Load the reference counts of all children, before a copy of this node changes them. The processor loads them
+    /// together, but changes them one after the other.
+    pub(super) fn touch(&self) {
+        if let Node::Branch { children, .. } = self {
+            let counts = children.iter().map(|child| match child {
+                Child::Live(cell) => Arc::strong_count(cell),
+                _ => 0,
+            });
+            std::hint::black_box(counts.fold(0, usize::wrapping_add));
+        }
+    }
+}
+
 /// Reference to a node in its parent: the hash of the node, or its RLP if the RLP is shorter than a hash.
 pub enum Reference {
     Hash(B256),
     Inline(Box<[u8]>),
+}
+
+impl Reference {
+    pub(super) fn of(rlp: &[u8], hash: impl FnOnce() -> B256) -> Self {
+        if rlp.len() < 32 { Reference::Inline(rlp.into()) } else { Reference::Hash(hash()) }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Reference::Hash(hash) => hash.encode(out),
+            Reference::Inline(rlp) => out.extend_from_slice(rlp),
+        }
+    }
+
+    /// Return the number of bytes that `encode` appends.
+    fn length(&self) -> usize {
+        match self {
+            Reference::Hash(_) => 1 + B256::len_bytes(),
+            Reference::Inline(rlp) => rlp.len(),
+        }
+    }
 }
 
 /// A trie node with its cached hash and its database id.
@@ -91,15 +127,59 @@ pub struct Cell<V> {
 }
 
 pub enum Child<V> {
-    Stored { hash: B256, id: u64 },
+    Stored {
+        hash: B256,
+        id: u64,
+    },
+    /// A small leaf that was read with its parent and has not changed. It takes no memory of its own.
+    Held(HeldLeaf),
     Live(Arc<Cell<V>>),
+}
+
+/// Maximum length in bytes of a leaf that is stored in its parent. A reference takes 39 bytes, and a separate node
+/// takes at least four more.
+pub(super) const MAX_INLINE_BYTES: usize = 48;
+
+/// Maximum length in bytes of a `HeldLeaf`. A reference to a child has the same size then as without such leaves.
+const MAX_HELD_BYTES: usize = 46;
+
+/// The stored form of a small leaf. `codec.rs` checks it when it is read.
+#[derive(Clone, Copy)]
+pub struct HeldLeaf {
+    length: u8,
+    bytes: [u8; MAX_HELD_BYTES],
+}
+
+impl HeldLeaf {
+    /// Keep the stored form of a leaf; None if it is too long.
+    pub(super) fn new(stored: &[u8]) -> Option<Self> {
+        let mut bytes = [0; MAX_HELD_BYTES];
+        bytes.get_mut(..stored.len())?.copy_from_slice(stored);
+        Some(HeldLeaf { length: stored.len() as u8, bytes })
+    }
+
+    pub(super) fn stored(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
 }
 
 impl<V> Clone for Child<V> {
     fn clone(&self) -> Self {
         match self {
             Child::Stored { hash, id } => Child::Stored { hash: *hash, id: *id },
+            Child::Held(leaf) => Child::Held(*leaf),
             Child::Live(cell) => Child::Live(cell.clone()),
+        }
+    }
+}
+
+impl<V> Child<V> {
+    /// Return the id of the node in the database; zero if it has none, or has none yet.
+    pub fn id(&self) -> u64 {
+        match self {
+            Child::Stored { id, .. } => *id,
+            Child::Held(_) => 0,
+            Child::Live(cell) => cell.id(),
         }
     }
 }
@@ -140,13 +220,13 @@ impl<V: Value> Cell<V> {
         self.reference.get_or_init(|| {
             let mut rlp = Vec::with_capacity(160);
             self.encode(&mut rlp);
-            if rlp.len() < 32 { Reference::Inline(rlp.into()) } else { Reference::Hash(keccak256(&rlp)) }
+            Reference::of(&rlp, || keccak256(&rlp))
         })
     }
 
     /// Store the reference of a node whose RLP and hash are known (hashing.rs).
     pub(super) fn set_reference(&self, rlp: &[u8], hash: B256) {
-        let _ = self.reference.set(if rlp.len() < 32 { Reference::Inline(rlp.into()) } else { Reference::Hash(hash) });
+        let _ = self.reference.set(Reference::of(rlp, || hash));
     }
 
     pub(super) fn is_hashed(&self) -> bool {
@@ -163,33 +243,49 @@ impl<V: Value> Cell<V> {
 
     /// Append the node's RLP.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        self.encode_with(out, &mut Vec::new());
+        let mut scratch = Vec::new();
+        let mut rlp = Vec::new();
+        let held = self.held_leaves().map(|leaf| {
+            rlp.clear();
+            encode_held::<V>(leaf, &mut rlp, &mut scratch);
+            Reference::of(&rlp, || keccak256(&rlp))
+        });
+        let held: Vec<Reference> = held.collect();
+        self.encode_with(&held, out, &mut scratch);
     }
 
-    /// Append the node's RLP like `encode`. Calls share the buffer `scratch`.
-    pub(super) fn encode_with(&self, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
+    /// Return the leaves among the children that are in their stored form.
+    pub(super) fn held_leaves(&self) -> impl Iterator<Item = &HeldLeaf> {
+        let children: &[Child<V>] = match &self.node {
+            Node::Leaf { .. } => &[],
+            Node::Extension { child, .. } => std::slice::from_ref(child),
+            Node::Branch { children, .. } => &children[..],
+        };
+        children.iter().filter_map(|child| match child {
+            Child::Held(leaf) => Some(leaf),
+            _ => None,
+        })
+    }
+
+    /// Append the node's RLP like `encode`. `held` has the references of `held_leaves`. Calls share the buffer
+    /// `scratch`.
+    pub(super) fn encode_with(&self, held: &[Reference], out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
         scratch.clear();
+        let (mut lengths, mut held) = (held.iter(), held.iter());
         match &self.node {
-            Node::Leaf { path, value } => {
-                let (path, length) = hex_prefix(path, true);
-                let path = &path[..length];
-                value.encode(scratch);
-                list_header(path.length() + scratch.as_slice().length(), out);
-                path.encode(out);
-                scratch.as_slice().encode(out);
-            }
+            Node::Leaf { path, value } => encode_leaf(path, value, out, scratch),
             Node::Extension { path, child } => {
                 let (path, length) = hex_prefix(path, false);
                 let path = &path[..length];
-                list_header(path.length() + child.reference_length(), out);
+                list_header(path.length() + child.reference_length(&mut lengths), out);
                 path.encode(out);
-                child.encode_reference(out);
+                child.encode_reference(&mut held, out);
             }
             Node::Branch { mask, children, value } => {
                 if let Some(value) = value {
                     value.encode(scratch);
                 }
-                let references: usize = children.iter().map(Child::reference_length).sum();
+                let references: usize = children.iter().map(|child| child.reference_length(&mut lengths)).sum();
                 // an absent child or value takes one byte of the list
                 list_header(16 - children.len() + references + scratch.as_slice().length(), out);
                 let mut next = children.iter();
@@ -197,7 +293,7 @@ impl<V: Value> Cell<V> {
                     if mask & (1 << nibble) == 0 {
                         out.push(EMPTY_STRING_CODE);
                     } else {
-                        next.next().expect("one child for each bit of the mask").encode_reference(out);
+                        next.next().expect("one child for each bit of the mask").encode_reference(&mut held, out);
                     }
                 }
                 scratch.as_slice().encode(out);
@@ -207,33 +303,55 @@ impl<V: Value> Cell<V> {
 }
 
 impl<V: Value> Child<V> {
-    fn encode_reference(&self, out: &mut Vec<u8>) {
+    /// Append the reference of this child to the RLP of its parent. `held` has the references of the leaves in their
+    /// stored form from this child on.
+    fn encode_reference<'r>(&self, held: &mut impl Iterator<Item = &'r Reference>, out: &mut Vec<u8>) {
         match self {
             Child::Stored { hash, .. } => hash.encode(out),
-            Child::Live(cell) => match cell.reference() {
-                Reference::Hash(hash) => hash.encode(out),
-                Reference::Inline(rlp) => out.extend_from_slice(rlp),
-            },
+            Child::Held(_) => held.next().expect("one for each leaf").encode(out),
+            Child::Live(cell) => cell.reference().encode(out),
         }
     }
 
     /// Return the number of bytes that `encode_reference` appends.
-    fn reference_length(&self) -> usize {
+    fn reference_length<'r>(&self, held: &mut impl Iterator<Item = &'r Reference>) -> usize {
         match self {
             Child::Stored { .. } => 1 + B256::len_bytes(),
-            Child::Live(cell) => match cell.reference() {
-                Reference::Hash(_) => 1 + B256::len_bytes(),
-                Reference::Inline(rlp) => rlp.len(),
-            },
+            Child::Held(_) => held.next().expect("one for each leaf").length(),
+            Child::Live(cell) => cell.reference().length(),
         }
     }
 
     pub fn root_hash(&self) -> B256 {
         match self {
             Child::Stored { hash, .. } => *hash,
+            Child::Held(leaf) => {
+                let mut rlp = Vec::new();
+                encode_held::<V>(leaf, &mut rlp, &mut Vec::new());
+                keccak256(&rlp)
+            }
             Child::Live(cell) => cell.root_hash(),
         }
     }
+}
+
+/// Append the RLP of a leaf that is in its stored form.
+pub(super) fn encode_held<V: Value>(leaf: &HeldLeaf, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
+    if let Ok(Node::Leaf { path, value }) = decode::<V>(leaf.stored()) {
+        encode_leaf(&path, &value, out, scratch);
+    } else {
+        unreachable!("it was checked when it was read");
+    }
+}
+
+fn encode_leaf<V: Value>(path: &Nibbles, value: &V, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
+    let (path, length) = hex_prefix(path, true);
+    let path = &path[..length];
+    scratch.clear();
+    value.encode(scratch);
+    list_header(path.length() + scratch.as_slice().length(), out);
+    path.encode(out);
+    scratch.as_slice().encode(out);
 }
 
 fn list_header(payload_length: usize, out: &mut Vec<u8>) {

@@ -16,6 +16,7 @@ impl<V: Value> Child<V> {
     pub fn open(&self, source: &impl Source) -> Result<Arc<Cell<V>>> {
         match self {
             Child::Live(cell) => Ok(cell.clone()),
+            Child::Held(leaf) => Ok(Arc::new(Cell::new(decode(leaf.stored())?))),
             Child::Stored { hash, id } => {
                 source.load(*id, |bytes| Ok(Arc::new(Cell::loaded(decode(bytes)?, *hash, *id))))
             }
@@ -24,11 +25,12 @@ impl<V: Value> Child<V> {
 
     /// Return the trie node of this child as a mutable node. A shared node is copied first.
     fn own(&mut self, source: &impl Source) -> Result<&mut Cell<V>> {
-        if let Child::Stored { .. } = self {
+        if !matches!(self, Child::Live(_)) {
             *self = Child::Live(self.open(source)?);
         }
         let Child::Live(cell) = self else { unreachable!("loaded above") };
         if Arc::get_mut(cell).is_none() {
+            cell.node.touch();
             *cell = Arc::new(Cell::new(cell.node.clone()));
         }
         let cell = Arc::get_mut(cell).expect("just made unique");
