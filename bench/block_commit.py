@@ -7,7 +7,8 @@ database per transfer, and microseconds per slot to list slots with their preima
 block to the first.
 
 With `--fill N`, the chain begins with N slots from a few large blocks, as if N / 4,000 blocks were there. These blocks
-have few transactions and logs, so the tables of transactions and logs stay small.
+have few transactions and logs, so the tables of transactions and logs stay small. With `--keep DIRECTORY`, the chain
+stays there, and the next run continues it: `--at` then counts from its first block on. A fill can be interrupted.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from growth_chains import (
     MAX_NEW_A_BLOCK,
     NEW_A_CALL,
     SENDERS,
-    STATE_CACHE,
     TOKEN,
     Builder,
+    Notes,
+    opened_core,
     words,
 )
 
 from ophion.runtime.thread_pools import ThreadLanes
-from ophion.testing.node_core import TestCore, open_core
+from ophion.testing.node_core import TestCore
 
 TRANSFERS: Final = 4_000
 LOOKUPS: Final = 200
@@ -43,15 +45,18 @@ LOOKUPS: Final = 200
 class Chain:
     """A chain with one token contract. Holders have consecutive numbers."""
 
-    def __init__(self, core: TestCore) -> None:
+    def __init__(self, core: TestCore, notes: Notes) -> None:
         self.core = core
         self.builder = Builder(core)
-        self.token = b""
-        self.holders = 0
+        self.notes = notes
+        self.token = bytes.fromhex(notes.values.get("token", ""))
+        self.holders = int(notes.values.get("holders", 0))
 
     async def deploy(self) -> None:
-        await self.builder.fund()
-        self.token = await self.builder.deploy(TOKEN)
+        if not self.token:
+            await self.builder.fund()
+            self.token = await self.builder.deploy(TOKEN)
+            self.notes.store(token=self.token.hex())
 
     async def fill(self, slots: int) -> None:
         while self.holders < slots:
@@ -60,21 +65,20 @@ class Chain:
                 self.builder.sign(SENDERS[0], self.token, words(1 + first, NEW_A_CALL, 1), 0, CALL_GAS)
                 for first in range(self.holders, end, NEW_A_CALL)
             ]
-            self.holders = end
-            await self._write(calls)
+            await self._write(calls, end)
 
     async def add_block(self) -> dict[str, float]:
         """Add a block of transfers to new holders. Returns what its write took per transfer."""
         first = self.holders + 1
-        self.holders += TRANSFERS
         return await self._write(
             [
                 self.builder.sign(SENDERS[index % len(SENDERS)], self.token, words(first + index, 1))
                 for index in range(TRANSFERS)
-            ]
+            ],
+            self.holders + TRANSFERS,
         )
 
-    async def _write(self, transactions: list[bytes]) -> dict[str, float]:
+    async def _write(self, transactions: list[bytes], holders: int) -> dict[str, float]:
         await self.core.send(*transactions)
         self.core.clock.advance(1)
         assembler = self.core.core.assembler
@@ -82,7 +86,10 @@ class Chain:
         assert built_block.body.transaction_count == len(transactions)
         before = Usage()
         await assembler.commit(built_block.header, built_block, self.core.clock.monotonic())
-        return Usage().since(before, "write", len(transactions))
+        usage = Usage().since(before, "write", len(transactions))
+        self.holders = holders
+        self.notes.store(holders=holders)
+        return usage
 
     def lookup_us(self) -> float:
         """Return the microseconds per slot to list slots with their preimages."""
@@ -96,8 +103,8 @@ class Chain:
         return statistics.median(taken)
 
 
-async def measure(core: TestCore, at: list[int], around: int, fill: int) -> None:
-    chain = Chain(core)
+async def measure(core: TestCore, notes: Notes, at: list[int], around: int, fill: int) -> None:
+    chain = Chain(core, notes)
     await chain.deploy()
     await chain.fill(fill)
     found: list[dict[str, float]] = []
@@ -119,11 +126,14 @@ def main() -> None:
     parser.add_argument("--at", type=int, nargs="+", default=[10, 50, 100, 200, 300, 500])
     parser.add_argument("--around", type=int, default=8)
     parser.add_argument("--fill", type=int, default=0)
+    parser.add_argument("--keep", type=Path)
     chosen = parser.parse_args()
     lanes = ThreadLanes()
-    with tempfile.TemporaryDirectory() as directory, open_core(Path(directory), lanes=lanes) as core:
-        core.chain.store.set_state_cache(STATE_CACHE)
-        asyncio.run(measure(core, chosen.at, chosen.around, chosen.fill))
+    with tempfile.TemporaryDirectory() as temporary:
+        place = chosen.keep or Path(temporary)
+        (place / "database").mkdir(parents=True, exist_ok=True)
+        with opened_core(place, lanes) as core:
+            asyncio.run(measure(core, Notes(place), chosen.at, chosen.around, chosen.fill))
     lanes.close()
 
 
