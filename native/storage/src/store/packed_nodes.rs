@@ -16,8 +16,7 @@
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::{Error, Result};
 
-use super::records::number;
-use super::tables::Table;
+use super::tables::{Table, Tables};
 
 /// Number of bytes of a row that fills one page. LMDB stores it in a page of its own, without splitting others.
 const ROW_BYTES: usize = 4_080;
@@ -104,6 +103,17 @@ impl NodeTable {
             }
         }
     }
+}
+
+impl Tables {
+    /// Return the tables of the nodes of public states.
+    pub fn state_nodes(&self) -> NodeTable {
+        NodeTable::packed(self.nodes, self.node_rows, self.first_packed)
+    }
+}
+
+fn number(key: &[u8]) -> u64 {
+    key.try_into().map_or(0, u64::from_be_bytes)
 }
 
 fn repack(

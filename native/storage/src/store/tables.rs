@@ -37,8 +37,6 @@ use heed::types::Bytes;
 use heed::{Database, RoTxn, RwTxn};
 use ophion_primitives::errors::Result;
 
-use super::packed_nodes::NodeTable;
-
 /// Number of bytes that LMDB adds to key and value of a database row.
 const ROW_HEADER_BYTES: usize = 8 + 2;
 
@@ -269,11 +267,6 @@ impl Tables {
     /// Number of tables in the first version of the database. Later versions added tables; opening an older database
     /// creates all of them.
     pub const FIRST: usize = 13;
-
-    /// Return the tables of the nodes of public states.
-    pub fn state_nodes(&self) -> NodeTable {
-        NodeTable::packed(self.nodes, self.node_rows, self.first_packed)
-    }
 }
 
 /// Names of the tables of other packages.

@@ -21,7 +21,7 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::branch_delta;
 use super::node::{Cell, Child, HeldLeaf, MAX_INLINE_BYTES, Node, Reference, Value};
-use super::node_parts::{child_id, held, mask, put_reference, stored_id};
+use super::node_parts::{child_id, decode_path, held, mask, put_reference, skip_path, stored_id};
 use super::node_storage::Saver;
 
 /// Return whether a node is stored in the row of its parent instead of a row of its own.
@@ -195,22 +195,6 @@ pub fn decode<V: Value>(bytes: &[u8]) -> Result<Node<V>> {
         tag => return Err(Error::damaged(format!("unknown trie node kind {tag}"))),
     };
     Ok(node)
-}
-
-pub(super) fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
-    let (length, packed) = skip_path(reader)?;
-    let mut path = Nibbles::unpack(packed);
-    path.truncate(length);
-    Ok(path)
-}
-
-/// Return the number of nibbles of a path, and the bytes of the path.
-fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
-    let length = reader.byte()? as usize;
-    if length > 64 {
-        return Err(Error::damaged("a trie path is too long"));
-    }
-    Ok((length, reader.take(length.div_ceil(2))?))
 }
 
 fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {

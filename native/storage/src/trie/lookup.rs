@@ -7,9 +7,8 @@ use alloy_trie::Nibbles;
 use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::{Error, Result};
 
-use super::codec::decode_path;
 use super::node::{Child, Node, Trie, Value, rank};
-use super::node_parts::{child_id, held, mask, skip_child};
+use super::node_parts::{child_id, decode_path, held, mask, skip_child};
 use super::node_storage::Source;
 
 impl<V: Value> Trie<V> {

@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{B256, b256, keccak256};
 use alloy_rlp::{EMPTY_STRING_CODE, Encodable, Header};
 use alloy_trie::Nibbles;
+use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::Result;
 
-use super::codec::decode;
+use super::node_parts::decode_path;
 use super::node_storage::Saver;
 
 /// Root of a trie without entries: keccak(rlp("")).
@@ -337,11 +338,10 @@ impl<V: Value> Child<V> {
 
 /// Append the RLP of a leaf that is in its stored form.
 pub(super) fn encode_held<V: Value>(leaf: &HeldLeaf, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {
-    if let Ok(Node::Leaf { path, value }) = decode::<V>(leaf.stored()) {
-        encode_leaf(&path, &value, out, scratch);
-    } else {
-        unreachable!("it was checked when it was read");
-    }
+    const CHECKED: &str = "it was checked when it was read";
+    let mut reader = Reader(&leaf.stored()[1..]);
+    let path = decode_path(&mut reader).expect(CHECKED);
+    encode_leaf(&path, &V::restore(reader.rest()).expect(CHECKED), out, scratch);
 }
 
 fn encode_leaf<V: Value>(path: &Nibbles, value: &V, out: &mut Vec<u8>, scratch: &mut Vec<u8>) {

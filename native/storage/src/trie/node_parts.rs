@@ -1,11 +1,28 @@
-//! Parts of stored nodes: masks and child references.
+//! Parts of stored nodes: masks, paths and child references.
 
+use alloy_trie::Nibbles;
 use ophion_primitives::bytes::Reader;
 use ophion_primitives::errors::{Error, Result};
 
 /// Read a mask of two bytes, with a bit for each child.
 pub(super) fn mask(reader: &mut Reader<'_>) -> Result<u16> {
     Ok(u16::from_be_bytes(reader.take(2)?.try_into().expect("two bytes")))
+}
+
+pub(super) fn decode_path(reader: &mut Reader<'_>) -> Result<Nibbles> {
+    let (length, packed) = skip_path(reader)?;
+    let mut path = Nibbles::unpack(packed);
+    path.truncate(length);
+    Ok(path)
+}
+
+/// Return the number of nibbles of a path, and the bytes of the path.
+pub(super) fn skip_path<'a>(reader: &mut Reader<'a>) -> Result<(usize, &'a [u8])> {
+    let length = reader.byte()? as usize;
+    if length > 64 {
+        return Err(Error::damaged("a trie path is too long"));
+    }
+    Ok((length, reader.take(length.div_ceil(2))?))
 }
 
 /// Skip a child reference of a stored branch.
