@@ -134,6 +134,7 @@ def test_the_fast_paths_of_a_replay_agree_with_the_slow_path(tmp_path: Path, for
         deployments.append(legacy_transaction(deployer, len(deployments), to=None, data=init, gas=GAS))
     transactions = []
     for caller in callers:
+        created: list[bytes] = []
         for nonce in range(calls):
             plain = random.choice(
                 [caller.address, MINER, random.randbytes(20), DEV_KEYS[0].address, bytes([0] * 19 + [4])]
@@ -145,6 +146,13 @@ def test_the_fast_paths_of_a_replay_agree_with_the_slow_path(tmp_path: Path, for
             if random.random() < 0.05:
                 # a creation, and code that reads the balance of its creator
                 to, data = None, bytes.fromhex(f"73{caller.address.hex()}31 600155 6001 54 600355 60206000f3")
+            elif random.random() < 0.08:
+                # a contract whose creation writes slots; later transactions of the block call it
+                code = program(random, contracts)
+                to, data = None, bytes.fromhex(f"6007 600355 61{len(code):04x} 80 6011 6000 39 6000 f3") + code
+                created.append(contract_address(caller.address, nonce))
+            elif created and random.random() < 0.15:
+                to = random.choice(created)
             is_plain = to is not None and to == plain and not data and to[-1] != 4
             gas = random.choice([GAS, 21_000 if is_plain else 90_000])
             transactions.append(
