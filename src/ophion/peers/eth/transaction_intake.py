@@ -115,8 +115,8 @@ class TransactionIntake:
         self._is_awaiting = is_awaiting
         self._share = share
         self._waiting: deque[tuple[Hash32, bytes, bool, Address]] = deque()
-        """Queued transactions: hash, encoding, whether this node already ignores copies from other peers, and the sender
-        that the peer named.
+        """Queued transactions: hash, encoding, whether this node already ignores copies from other peers, and the
+        sender that the peer named.
         """
         self._bytes = 0
         self._shared_bytes: IntakeShare | None = None
