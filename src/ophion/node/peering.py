@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
     from ophion.enclave.interface import Enclave
     from ophion.peers.consensus.validators import Validators
+    from ophion.peers.peer import Peer
     from ophion.peers.sync.block_history import BlockHistoryService
     from ophion.runtime.host_name_resolver import HostNames, Lookup
     from ophion.runtime.reverse_dns import ReverseNames
@@ -156,7 +157,14 @@ def _consensus(
 
     identity = IdentityProtocol(validators, core.chain.genesis.hash, key.public_key, validator_key)
     identity.senders_named = eth.transactions.senders_named
-    eth.transactions.name_senders = identity.name_senders
+    own = key.address if validator_key is None else validator_key.address
+
+    def name_senders(peer: Peer, senders: bytes) -> None:
+        # receivers ignore the names of nodes that are not block producers
+        if own in eth.makers:
+            identity.name_senders(peer, senders)
+
+    eth.transactions.name_senders = name_senders
     return (*(ConsensusProtocol(one, validators) for one in core.bft.engine.schedule.protocols), identity)
 
 

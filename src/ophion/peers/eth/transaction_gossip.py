@@ -26,9 +26,10 @@ import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from itertools import islice
-from math import isqrt
+from math import inf, isqrt
 from random import Random
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -109,8 +110,10 @@ class TransactionGossip:
         """Whether two peers have both reported their connection. Set by the node if validators report connections."""
         self.name_senders: Callable[[Peer, bytes], object] | None = None
         """Sends addresses to a peer that accepts named senders. Set by the node of a BFT network."""
-        self._named: dict[Peer, bytes] = {}
-        """Senders that block producers have named for their next Transactions message."""
+        self._named = WeakKeyDictionary[Peer, bytes]()
+        """Senders that block producers have named for their next Transactions message. A connection may end before it
+        joins the eth protocol, so this dictionary does not keep peers.
+        """
         self._pool = pool
         self._peers = peers
         self._makers = makers
@@ -125,7 +128,9 @@ class TransactionGossip:
         self._intakes: dict[EthPeer, TransactionIntake] = {}
         self._fresh: list[PooledTransaction] = []
         self._is_due = False
-        self._collect_s = COLLECT_S
+        self._passed_at = -inf
+        """Time of the event loop at which collected transactions were last sent."""
+        self._is_busy = False
         self._is_announcement_scheduled = False
         self._latest = 0
         """Sequence number of the newest pooled transaction."""
@@ -223,7 +228,9 @@ class TransactionGossip:
             self._fresh.extend(event.transactions)
             if not self._is_due:
                 self._is_due = True
-                asyncio.get_running_loop().call_later(self._collect_s, self._pass_on)
+                loop = asyncio.get_running_loop()
+                is_busy = self._is_busy and loop.time() < self._passed_at + BUSY_COLLECT_S
+                loop.call_later(BUSY_COLLECT_S if is_busy else COLLECT_S, self._pass_on)
 
     def _schedule_announcement(self) -> None:
         if not self._is_announcement_scheduled:
@@ -244,7 +251,9 @@ class TransactionGossip:
     def _pass_on(self) -> None:
         self._is_due = False
         fresh, self._fresh = self._fresh, []
-        self._collect_s = BUSY_COLLECT_S if len(fresh) >= BUSY_RATE * self._collect_s else COLLECT_S
+        now = asyncio.get_running_loop().time()
+        self._is_busy = len(fresh) >= BUSY_RATE * (now - self._passed_at)
+        self._passed_at = now
         peers = list(self._peers)
         if not peers or not fresh:
             return
