@@ -130,6 +130,8 @@ def _unknown_block(ctx: RpcContext, block: Any) -> RpcError:
 
 def _addresses_of(name: str) -> Callable[[Sequence[Any]], Iterator[Any]] | None:
     """Return a function that yields the addresses in a method's parameters; None for a method without addresses."""
+    if name == "debug_traceCall":
+        return _traced_addresses
     if name in CALLS:
         return _call_addresses
     if name in _FILTERS:
@@ -143,6 +145,24 @@ def _first(params: Sequence[Any]) -> Iterator[Any]:
 
 
 def _call_addresses(params: Sequence[Any]) -> Iterator[Any]:
+    """Yield the addresses of a call object, and those of the state overrides behind the block."""
+    yield from _object_addresses(params)
+    yield from _override_addresses(params[2] if len(params) > 2 else None)
+
+
+def _traced_addresses(params: Sequence[Any]) -> Iterator[Any]:
+    """Yield the addresses of `debug_traceCall`, whose state overrides are in the options of the trace."""
+    yield from _object_addresses(params)
+    options = params[2] if len(params) > 2 else None
+    yield from _override_addresses(options.get("stateOverrides") if isinstance(options, dict) else None)
+
+
+def _override_addresses(overrides: Any) -> Iterator[Any]:
+    if isinstance(overrides, dict) and all(isinstance(one, dict) for one in overrides.values()):
+        yield from overrides
+
+
+def _object_addresses(params: Sequence[Any]) -> Iterator[Any]:
     call = params[0] if params else None
     if not isinstance(call, dict):
         return
@@ -152,9 +172,6 @@ def _call_addresses(params: Sequence[Any]) -> Iterator[Any]:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):
             yield entry.get("address")
-    overrides = params[2] if len(params) > 2 else None
-    if isinstance(overrides, dict) and all(isinstance(one, dict) for one in overrides.values()):
-        yield from overrides
 
 
 def _filter_addresses(params: Sequence[Any]) -> Iterator[Any]:

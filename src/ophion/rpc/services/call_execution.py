@@ -7,6 +7,7 @@ are the same in both places, so the result is the same too.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -53,6 +54,7 @@ _OUT_OF_GAS: Final = "out of gas"
 
 Overrides = Sequence[AccountOverride]
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
@@ -162,7 +164,7 @@ async def run_estimate(
     request = requested.request(cap)
     seen = console_reads()
     gas, outcome = await _repeated(
-        ctx, requested, lambda limit_s: estimate_gas(state, env, request, overrides or (), cap, limit_s)
+        ctx, requested, lambda limit_s: estimate_gas(state, env, request, overrides or (), cap, limit_s), _is_timeout
     )
     if ctx.dev is not None:
         _observe(ctx, "eth_estimateGas", outcome, seen, state, env, request, overrides or ())
@@ -180,34 +182,42 @@ async def run_estimate(
 async def _least_gas(
     ctx: RpcContext, state: State, env: BlockEnv, requested: Call, overrides: Overrides, gas: int, outcome: CallOutcome
 ) -> int:
-    """Return the least gas with which a call succeeds, as Anvil does; `gas` is an estimate that suffices."""
+    """Return the minimum gas with which a call succeeds, as Anvil does. `gas` is an estimate that suffices; if there is
+    no time for the whole search, the result is between both.
+    """
     if gas <= _MIN_GAS:
         return gas
 
-    def least(limit_s: float) -> tuple[int, CallOutcome]:
+    def least(limit_s: float) -> tuple[int, bool]:
+        """Return the minimum gas, and whether the time was too short for the whole search."""
+        end = time.monotonic() + limit_s
         low, high, middle = outcome.gas_used - 1, gas, outcome.gas_used
-        found = outcome
         while high - low > 1:
-            tried = call(state, env, requested.request(middle), overrides, limit_s)
-            if tried.kind == "timeout":
-                return high, tried
-            low, high, found = (low, middle, tried) if tried.kind == "returned" else (middle, high, found)
+            left_s = end - time.monotonic()
+            tried = call(state, env, requested.request(middle), overrides, left_s) if left_s > 0 else None
+            if tried is None or tried.kind == "timeout":
+                return high, True
+            low, high = (low, middle) if tried.kind == "returned" else (middle, high)
             middle = (low + high) // 2
-        return high, found
+        return high, False
 
-    return (await _repeated(ctx, requested, least))[0]
+    return (await _repeated(ctx, requested, least, bool))[0]
+
+
+def _is_timeout(outcome: CallOutcome) -> bool:
+    return outcome.kind == "timeout"
 
 
 async def _repeated(
-    ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, CallOutcome]]
-) -> tuple[T, CallOutcome]:
-    """Call `run`, which executes a call several times: on the event loop if the call is known to be quick, else in a
-    worker thread.
+    ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, S]], is_timeout: Callable[[S], bool]
+) -> tuple[T, S]:
+    """Call `run`, which executes a call several times within a number of seconds: on the event loop unless the call is
+    known to be slow, else in a worker thread.
     """
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
         found = run(INLINE_S)
-        is_late = found[1].kind == "timeout"
+        is_late = is_timeout(found[1])
         repeated.note(to, input, is_late)
         if not is_late:
             return found
@@ -234,7 +244,7 @@ async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrid
     state, env = view.state, view.env
     request = requested.request(gas_for(ctx, requested, view.header.gas_limit))
     entries, outcome = await _repeated(
-        ctx, requested, lambda limit_s: create_access_list(state, env, request, overrides or (), limit_s)
+        ctx, requested, lambda limit_s: create_access_list(state, env, request, overrides or (), limit_s), _is_timeout
     )
     if outcome.kind in ("invalid", "timeout"):
         raise failure_of(ctx, outcome, outcome.reason)

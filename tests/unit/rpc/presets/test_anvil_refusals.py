@@ -48,6 +48,7 @@ def asked(name: str, params: list[Any], result: Any = "0x0", preset: str = "anvi
         ("evm_setAccountNonce", ["@", "0x1"]),
         ("tenderly_setBalance", ["@", "0x1"]),
         ("eth_call", [{"to": ADDRESS}, "latest", {"@": {"balance": "0x1"}}]),
+        ("debug_traceCall", [{"to": ADDRESS}, "latest", {"stateOverrides": {"@": {"balance": "0x1"}}}]),
         ("eth_sendTransaction", [{"from": ADDRESS, "to": "@"}]),
         ("eth_call", [{"from": "@", "to": ADDRESS}, "latest"]),
         ("eth_estimateGas", [{"to": ADDRESS, "accessList": [{"address": "@", "storageKeys": []}]}]),
@@ -94,6 +95,8 @@ def test_half_a_byte_is_named() -> None:
         ("eth_call", [5]),
         ("eth_getLogs", [{}]),
         ("eth_chainId", ["0x12"]),
+        ("debug_traceCall", [{"to": ADDRESS}, "latest", {"stateOverrides": {ADDRESS: {}}}]),
+        ("debug_traceCall", [{"to": ADDRESS}, "latest", {"tracerConfig": {"onlyTopCall": True}}]),
     ],
 )
 def test_other_requests_are_taken(name: str, params: list[Any]) -> None:
