@@ -237,10 +237,19 @@ fn table(database: Database<'_, Raw, Raw>) -> Table {
 }
 
 /// Return the lowest id of a trie node in the table `node_rows`; `u64::MAX` if a program that knows this table has not
-/// written to the database yet.
+/// written to the database yet. A database may come from another node, so the record is checked: with a wrong one, new
+/// nodes would be looked up in the table of the old ones.
 fn first_packed(env: &Env<WithoutTls>, tables: &Tables) -> Result<u64> {
     let txn = env.read_txn()?;
-    Ok(tables.meta.get(&txn, meta::FIRST_PACKED)?.map_or(u64::MAX, number))
+    let layout = tables.meta.get(&txn, meta::LAYOUT)?;
+    if layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout)) {
+        return Ok(u64::MAX);
+    }
+    let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
+    match tables.meta.get(&txn, meta::FIRST_PACKED)?.map(number) {
+        Some(first) if first <= next => Ok(first),
+        first => Err(Error::damaged(format!("the first packed trie node is {first:?}, and the next node is {next}"))),
+    }
 }
 
 fn check_layout(env: &Env<WithoutTls>, tables: &Tables) -> Result<()> {
@@ -368,6 +377,19 @@ mod tests {
             let mut txn = env.write_txn().expect("a transaction");
             tables.meta.put(&mut txn, meta::NEXT_NODE, &50u64.to_be_bytes()).expect("a table");
             txn.commit().expect("a commit");
+        }
+        for (name, record) in [("absent", None), ("late", Some(51u64))] {
+            let path = older(name, &Tables::NAMES[..Tables::NODE_ROWS]);
+            let (env, tables, _) = open(&path, true, false, false).expect("the table of rows is made");
+            let mut txn = env.write_txn().expect("a transaction");
+            match record {
+                None => drop(tables.meta.delete(&mut txn, meta::FIRST_PACKED).expect("a table")),
+                Some(first) => tables.meta.put(&mut txn, meta::FIRST_PACKED, &first.to_be_bytes()).expect("a table"),
+            }
+            txn.commit().expect("a commit");
+            drop(env);
+            let refused = open(&path, false, true, true).err().expect("a wrong record is damage").to_string();
+            assert!(refused.contains("first packed trie node"), "{refused}");
         }
         let path = older("whole", &Tables::NAMES);
         drop(open(&path, false, true, true).expect("an older database can be looked at"));

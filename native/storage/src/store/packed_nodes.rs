@@ -26,6 +26,7 @@ const SMALL_ROW_BYTES: usize = 1_000;
 const MIN_PAGE_BYTES: usize = 3_500;
 /// Number of bytes of new nodes from which they are written to rows before the end of a commit.
 pub(super) const PENDING_BYTES: usize = 4 * ROW_BYTES;
+const WRONG_KEY: &str = "a key of the trie nodes is not eight bytes long";
 const COUNT: usize = 2;
 const ENTRY: usize = 4;
 
@@ -83,7 +84,8 @@ impl NodeTable {
     /// Visit at least `max` nodes from `start` up to, but not including, `end`, if there are as many. `end` must be the
     /// first id of a commit. Delete the nodes that `keep` rejects, and write the other nodes again, so that they fill
     /// their pages. Nothing changes unless at least 1/`worth` of the bytes is deleted. Returns the number of deleted
-    /// nodes, and the next id, or None at the end.
+    /// nodes, and the next id, or None at the end. Rows whose nodes are not in the order of their ids are damage: writing
+    /// them again could put another node in the place of the one that `get` returns.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,
@@ -98,8 +100,10 @@ impl NodeTable {
             packed => {
                 let stop = packed.map_or(end, |(_, first)| end.min(first));
                 let (start, until) = (start.to_be_bytes(), stop.to_be_bytes());
-                let (freed, next) = self.single.repack(txn, &start, &until, max, worth, |id| keep(number(id)))?;
-                Ok((freed, next.map(|id| number(&id)).or((stop < end).then_some(stop))))
+                let keep_key = |key: &[u8]| number(key).is_none_or(&keep);
+                let (freed, next) = self.single.repack(txn, &start, &until, max, worth, keep_key)?;
+                let next = next.map(|key| number(&key).ok_or_else(|| Error::damaged(WRONG_KEY))).transpose()?;
+                Ok((freed, next.or((stop < end).then_some(stop))))
             }
         }
     }
@@ -112,8 +116,8 @@ impl Tables {
     }
 }
 
-fn number(key: &[u8]) -> u64 {
-    key.try_into().map_or(0, u64::from_be_bytes)
+fn number(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_be_bytes)
 }
 
 fn repack(
@@ -127,6 +131,7 @@ fn repack(
 ) -> Result<(usize, Option<u64>)> {
     let (mut rows, mut kept, mut next) = (Vec::new(), Vec::new(), None);
     let (mut deleted, mut kept_bytes, mut deleted_bytes) = (0, 0, 0);
+    let mut least = start;
     for entry in table.from(txn, &start.to_be_bytes())? {
         let (key, row) = entry?;
         let row = Row::of(key, row)?;
@@ -140,6 +145,10 @@ fn repack(
         rows.push(row.last);
         for index in 0..row.entries.len() {
             let (id, node) = (row.id(index), row.node(index)?);
+            if id < least || id > row.last {
+                return Err(damaged(row.last));
+            }
+            least = id + 1;
             if keep(id) {
                 kept_bytes += ENTRY + node.len();
                 kept.push((id, node));
@@ -216,7 +225,7 @@ struct Row<'t> {
 
 impl<'t> Row<'t> {
     fn of(key: &[u8], row: &'t [u8]) -> Result<Self> {
-        let last = number(key);
+        let last = number(key).ok_or_else(|| Error::damaged(WRONG_KEY))?;
         let parts = row.split_first_chunk().and_then(|(count, rest)| {
             let (entries, nodes) = rest.split_at_checked(usize::from(u16::from_be_bytes(*count)) * ENTRY)?;
             Some((entries.as_chunks().0, nodes))
@@ -377,9 +386,58 @@ mod tests {
                 tables.node_rows.put(&mut txn, &key, &changed).unwrap();
                 (0..5).for_each(|id| drop(table.get(&txn, id)));
                 let _ = table.repack(&mut txn, 0, 4, 10, 8, |_| true);
+                let _ = table.repack(&mut txn, 0, 4, 10, 1_000, |id| id != 2);
+                tables.node_rows.put(&mut txn, &key, &changed).unwrap();
             }
         }
         drop(txn);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn overlapping_rows_are_damage() {
+        let (path, (env, tables, _)) = database("overlapping");
+        let table = NodeTable::packed(tables.nodes, tables.node_rows, 1);
+        let mut txn = env.write_txn().unwrap();
+        append(table, &mut txn, 1, 5);
+        append(table, &mut txn, 6, 5);
+        let row = |from: u64, to: u64, byte: u8| {
+            let mut row = Vec::new();
+            let nodes: Vec<_> = (from..=to).map(|id| (id, vec![byte; 40])).collect();
+            pack(
+                nodes.len(),
+                |at| (nodes[at].0, &nodes[at].1[..]),
+                true,
+                |_, bytes| {
+                    row = bytes.to_vec();
+                    Ok(())
+                },
+            )
+            .unwrap();
+            row
+        };
+        // a second copy of nodes 8 to 10 in the row behind them
+        tables.node_rows.put(&mut txn, &12u64.to_be_bytes(), &row(8, 12, 7)).unwrap();
+        assert_eq!(table.get(&txn, 9).unwrap(), Some(&node(9)[..]));
+        let refused = table.repack(&mut txn, 1, 100, 1_000, 8, |id| id > 5).unwrap_err().to_string();
+        assert!(refused.contains("up to 12"), "{refused}");
+        assert_eq!(table.get(&txn, 9).unwrap(), Some(&node(9)[..]), "nothing has changed");
+        drop(txn);
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_key_of_another_length_is_damage() {
+        let (path, (env, tables, _)) = database("key");
+        let table = NodeTable::packed(tables.nodes, tables.node_rows, 10);
+        for (stored, first) in [(tables.nodes, 1u64), (tables.node_rows, 10)] {
+            let mut txn = env.write_txn().unwrap();
+            append(NodeTable::single(tables.nodes), &mut txn, 1, 1);
+            append(table, &mut txn, 10, 1);
+            stored.put(&mut txn, &[&first.to_be_bytes()[..], &[0]].concat(), &[1, 2, 3]).unwrap();
+            let refused = table.repack(&mut txn, first, 20, 1, 8, |_| true).unwrap_err().to_string();
+            assert!(refused.contains("eight bytes"), "{refused}");
+        }
         std::fs::remove_dir_all(&path).unwrap();
     }
 }
