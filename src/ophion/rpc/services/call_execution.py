@@ -44,7 +44,6 @@ from ophion.rpc.errors import (
 from ophion.rpc.schema import render
 from ophion.rpc.services.call_object import Call
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.hardhat_failures import call_error
 
 INLINE_S: Final = 0.002
 """Deadline in seconds of a call on the event loop."""
@@ -257,6 +256,9 @@ async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrid
 def failure_of(ctx: RpcContext, outcome: CallOutcome, halted: str) -> RpcError:
     """Return the error of a failed call. `halted` is the error message for an exceptional halt."""
     if ctx.dev is not None and ctx.dev.identity.preset == "hardhat" and outcome.kind in ("reverted", "halted"):
+        # lazy import: only a node with this preset needs this module
+        from ophion.rpc.services.hardhat_failures import call_error
+
         return call_error(ctx, outcome.output, outcome.reason if outcome.kind == "halted" else "")
     if outcome.kind == "reverted":
         observer = None if ctx.dev is None else ctx.dev.observer

@@ -17,7 +17,6 @@ from ophion.native.tracing import TraceKind
 from ophion.primitives.hexcodec import data
 from ophion.primitives.types import Hash32
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.services.hardhat_failures import failure_error
 from ophion.rpc.services.tracing import transaction_trace
 
 HARDHAT_GAS: Final = 2**24
@@ -45,6 +44,9 @@ async def raise_if_failed(ctx: RpcContext, hash: Hash32) -> None:
     text = ctx.queries.store.receipt_json(hash, False)
     if text is None or orjson.loads(text).get("status") != "0x0":
         return
+    # lazy import: most transactions succeed
+    from ophion.rpc.services.hardhat_failures import failure_error
+
     output, halt = await _outcome(ctx, hash)
     raise failure_error(ctx, output, halt, {"txHash": data(hash)})
 
