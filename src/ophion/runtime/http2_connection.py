@@ -112,7 +112,7 @@ class Http2Connection(asyncio.Protocol):
             return await stream.done
         finally:
             if stream.done.done() and not stream.done.cancelled():
-                stream.done.exception()  # nobody else reads it if the caller was cancelled at the same moment
+                stream.done.exception()  # otherwise unread if the caller was cancelled at the same moment
             if self._streams.pop(number, None) is not None:
                 self._put(_RST_STREAM, 0, number, _NUMBER.pack(_CANCEL))  # the caller no longer waits
                 self._flush()

@@ -15,7 +15,7 @@ pub fn small(payload: &[u8]) -> u64 {
 pub fn medium(payload: &[u8]) -> Option<u128> {
     match payload.len() {
         ..=8 => Some(u128::from(small(payload))),
-        ..=16 => Some(payload.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))),
+        9..=16 => Some(payload.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))),
         _ => None,
     }
 }
