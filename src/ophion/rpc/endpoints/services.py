@@ -210,14 +210,14 @@ def method_table(
         table = forkable(table, context)
         if context.dev.identity.preset is not None:
             # lazy import: nodes without a preset do not refuse what Anvil refuses
-            from ophion.rpc.presets.anvil_refusals import refusing
+            from ophion.rpc.presets.anvil_refusals import with_refusals
 
-            table = refusing(table, context)
+            table = with_refusals(table, context)
         if context.dev.identity.preset == "anvil":
             # lazy import: other nodes refuse these forms
-            from ophion.rpc.presets.anvil_forms import taking
+            from ophion.rpc.presets.anvil_forms import accept_anvil_forms
 
-            table = taking(table)
+            table = accept_anvil_forms(table)
         if context.dev.identity.preset == "hardhat":
             # lazy import: other nodes answer in other forms
             from ophion.rpc.presets.hardhat_forms import like_hardhat

@@ -158,7 +158,7 @@ def eth_estimate_gas(
 
     A given gas limit is the upper bound, unless it is below the minimum of any transaction. The cap of EIP-7825 is an
     upper bound too. If the transaction would fail, returns the error of the transaction. A development node with a
-    preset returns the least gas that suffices.
+    preset returns the minimum gas that suffices.
     """
     if block is BlockTag.PENDING:
         queries = ctx.queries

@@ -1,4 +1,4 @@
-"""Requests and answers in the form of the nodes that the presets of `ophion dev` stand for.
+"""Requests and answers in the forms of Anvil and Hardhat's node, for `ophion dev --preset`.
 
 anvil_forms           requests that Anvil takes; texts of Anvil
 anvil_refusals        requests that Anvil and Hardhat's node refuse

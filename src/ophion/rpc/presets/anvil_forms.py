@@ -19,24 +19,24 @@ from ophion.rpc.schema.registry import Invoke
 _NUMBERS: Final = ("value", "gas", "gasPrice", "nonce", "maxFeePerGas", "maxPriorityFeePerGas", "type")
 
 
-def taking(table: MethodTable) -> MethodTable:
+def accept_anvil_forms(table: MethodTable) -> MethodTable:
     """Return a table whose methods take numbers without digits in a call object."""
     return table.map(lambda name, bound: _wrapped(bound) if name in CALLS else bound)
 
 
 def _wrapped(bound: BoundMethod) -> BoundMethod:
-    invoke, decode = _saying(bound.invoke), bound.decode
+    invoke, decode = _with_anvil_errors(bound.invoke), bound.decode
     return bound._replace(
-        call=_saying(bound.call),
+        call=_with_anvil_errors(bound.call),
         invoke=lambda params, caller: invoke(_with_digits(params), caller),
         decode=None if decode is None else lambda params: decode(_with_digits(params)),
     )
 
 
-def _saying(function: Invoke) -> Invoke:
+def _with_anvil_errors(function: Invoke) -> Invoke:
     """Return the function with Anvil's text for a balance that is too low."""
 
-    def said(error: OphionError) -> OphionError:
+    def anvil_error(error: OphionError) -> OphionError:
         known = as_rpc_error(error)
         if known is None or known.message != UPFRONT_COST.message:
             return error
@@ -46,13 +46,13 @@ def _saying(function: Invoke) -> Invoke:
         try:
             return await value
         except OphionError as error:
-            raise said(error) from None
+            raise anvil_error(error) from None
 
     def invoke(params: Any, caller: Any) -> Any:
         try:
             value = function(params, caller)
         except OphionError as error:
-            raise said(error) from None
+            raise anvil_error(error) from None
         return later(value) if inspect.isawaitable(value) else value
 
     return invoke

@@ -63,7 +63,7 @@ _EDITS: Final = frozenset(
 ) | {"evm_setAccountNonce", "tenderly_addBalance", "tenderly_setBalance"}
 
 
-def refusing(table: MethodTable, ctx: RpcContext) -> MethodTable:
+def with_refusals(table: MethodTable, ctx: RpcContext) -> MethodTable:
     """Return a table whose methods refuse what the node of the preset refuses."""
     return table.map(lambda name, bound: _wrapped(name, bound, ctx))
 

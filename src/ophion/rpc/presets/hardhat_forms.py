@@ -85,7 +85,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
         try:
             return _Decoded(params, decode(params))
         except Exception as error:  # noqa: BLE001  # the client gets the error
-            raise _said(error, name, params, ctx) from None
+            raise _hardhat_error(error, name, params, ctx) from None
 
     def checked_call(values: Any, caller: Any) -> Any:
         # a raw transaction that the extension has decoded comes without `decode`
@@ -115,7 +115,7 @@ def _guarded(function: Invoke, name: str, ctx: RpcContext) -> Invoke:
         try:
             value = function(params, caller)
         except Exception as error:  # noqa: BLE001  # the client gets the error
-            raise _said(error, name, params, ctx) from None
+            raise _hardhat_error(error, name, params, ctx) from None
         return _later(value, name, params, ctx) if inspect.isawaitable(value) else value
 
     return invoke
@@ -125,10 +125,10 @@ async def _later(value: Awaitable[Any], name: str, params: Any, ctx: RpcContext)
     try:
         return await value
     except Exception as error:  # noqa: BLE001  # the client gets the error
-        raise _said(error, name, params, ctx) from None
+        raise _hardhat_error(error, name, params, ctx) from None
 
 
-def _said(error: Exception, name: str, params: Any, ctx: RpcContext) -> Exception:
+def _hardhat_error(error: Exception, name: str, params: Any, ctx: RpcContext) -> Exception:
     known = errors.as_rpc_error(error)
     if known is None or isinstance(known.data, dict):
         return error

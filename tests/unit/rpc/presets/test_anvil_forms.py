@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ophion.rpc.presets.anvil_forms import taking
+from ophion.rpc.presets.anvil_forms import accept_anvil_forms
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
 
 ADDRESS = "0x" + "11" * 20
@@ -22,7 +22,7 @@ def passed_on(name: str, params: Any) -> Any:
         decode=list,
         call=lambda values, caller: values,
     )
-    taken = taking(MethodTable.of({name: bound}))[name]
+    taken = accept_anvil_forms(MethodTable.of({name: bound}))[name]
     assert taken.decode is not None
     whole = taken.invoke(params, None)
     assert taken.call(taken.decode(params), None) == list(whole)

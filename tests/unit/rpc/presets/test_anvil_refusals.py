@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from ophion.errors import RpcError
-from ophion.rpc.presets.anvil_refusals import refusing
+from ophion.rpc.presets.anvil_refusals import with_refusals
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
 from ophion.rpc.services.context import RpcContext
 
@@ -31,7 +31,7 @@ def asked(name: str, params: list[Any], result: Any = "0x0", preset: str = "anvi
         decode=list,
         call=lambda values, caller: result,
     )
-    table = refusing(MethodTable.of({name: bound}), context(preset))
+    table = with_refusals(MethodTable.of({name: bound}), context(preset))
     whole = table[name].invoke(params, None)
     assert table[name].decode is not None
     table[name].call(table[name].decode(params), None)
@@ -120,7 +120,7 @@ def test_the_state_of_another_unknown_block_is_an_error(block: Any) -> None:
 
     async def asked_later(name: str, params: list[Any]) -> None:
         bound = BoundMethod(lambda values, caller: later(), lambda value: b"", True, name)
-        await refusing(MethodTable.of({name: bound}), context("anvil"))[name].invoke(params, None)
+        await with_refusals(MethodTable.of({name: bound}), context("anvil"))[name].invoke(params, None)
 
     with pytest.raises(RpcError, match="Resource not found") as caught:
         asyncio.run(scenario())
