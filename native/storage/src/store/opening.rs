@@ -242,11 +242,10 @@ fn table(database: Database<'_, Raw, Raw>) -> Table {
 fn first_packed(env: &Env<WithoutTls>, tables: &Tables) -> Result<u64> {
     let txn = env.read_txn()?;
     let layout = tables.meta.get(&txn, meta::LAYOUT)?;
-    if layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout)) {
-        return Ok(u64::MAX);
-    }
+    let is_older = layout.is_some_and(|layout| meta::OLDER_LAYOUTS.contains(&layout));
     let next = tables.meta.get(&txn, meta::NEXT_NODE)?.map_or(1, number);
     match tables.meta.get(&txn, meta::FIRST_PACKED)?.map(number) {
+        None if is_older => Ok(u64::MAX),
         Some(first) if first <= next => Ok(first),
         first => Err(Error::damaged(format!("the first packed trie node is {first:?}, and the next node is {next}"))),
     }
