@@ -9,6 +9,8 @@ block to the first.
 With `--fill N`, the chain begins with N slots from a few large blocks, as if N / 4,000 blocks were there. These blocks
 have few transactions and logs, so the tables of transactions and logs stay small. With `--keep DIRECTORY`, the chain
 stays there, and the next run continues it: `--at` then counts from its first block on. A fill can be interrupted.
+
+With `--known`, the recipients are random holders of the fill instead, so the state does not grow.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import statistics
 import tempfile
 import time
@@ -67,15 +70,18 @@ class Chain:
             ]
             await self._write(calls, end)
 
-    async def add_block(self) -> dict[str, float]:
-        """Add a block of transfers to new holders. Returns what its write took per transfer."""
+    async def add_block(self, known: random.Random | None) -> dict[str, float]:
+        """Add a block of transfers to new holders or, with `known`, to random holders. Returns what its write took per
+        transfer.
+        """
         first = self.holders + 1
+        recipients = range(first, first + TRANSFERS) if known is None else known.choices(range(1, first), k=TRANSFERS)
         return await self._write(
             [
-                self.builder.sign(SENDERS[index % len(SENDERS)], self.token, words(first + index, 1))
-                for index in range(TRANSFERS)
+                self.builder.sign(SENDERS[index % len(SENDERS)], self.token, words(recipient, 1))
+                for index, recipient in enumerate(recipients)
             ],
-            self.holders + TRANSFERS,
+            self.holders if known else self.holders + TRANSFERS,
         )
 
     async def _write(self, transactions: list[bytes], holders: int) -> dict[str, float]:
@@ -103,17 +109,18 @@ class Chain:
         return statistics.median(taken)
 
 
-async def measure(core: TestCore, notes: Notes, at: list[int], around: int, fill: int) -> None:
+async def measure(core: TestCore, notes: Notes, chosen: argparse.Namespace) -> None:
     chain = Chain(core, notes)
     await chain.deploy()
-    await chain.fill(fill)
+    await chain.fill(chosen.fill)
+    known = random.Random(37) if chosen.known else None
     found: list[dict[str, float]] = []
     rows: list[dict[str, Any]] = []
-    for number in range(1, max(at) + 1):
-        found.append(await chain.add_block())
-        if number not in at:
+    for number in range(1, max(chosen.at) + 1):
+        found.append(await chain.add_block(known))
+        if number not in chosen.at:
             continue
-        recent = found[-around:]
+        recent = found[-chosen.around :]
         row = {key: round(statistics.median(one[key] for one in recent), 2) for key in ("write_cpu_us", "write_pages")}
         row["worst_cpu_us"] = round(max(one["write_cpu_us"] for one in recent), 2)
         rows.append({"block": number, "slots": chain.holders, **row, "lookup_us": round(chain.lookup_us(), 2)})
@@ -127,13 +134,14 @@ def main() -> None:
     parser.add_argument("--around", type=int, default=8)
     parser.add_argument("--fill", type=int, default=0)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--known", action="store_true", help="transfers to holders of the fill")
     chosen = parser.parse_args()
     lanes = ThreadLanes()
     with tempfile.TemporaryDirectory() as temporary:
         place = chosen.keep or Path(temporary)
         (place / "database").mkdir(parents=True, exist_ok=True)
         with opened_core(place, lanes) as core:
-            asyncio.run(measure(core, Notes(place), chosen.at, chosen.around, chosen.fill))
+            asyncio.run(measure(core, Notes(place), chosen))
     lanes.close()
 
 
