@@ -14,7 +14,7 @@ from ophion.native.store import Store
 from ophion.primitives.header import HashedHeader, Header
 from ophion.primitives.types import Hash32
 
-_MAX_HEADERS: Final = 1024
+_MAX_HEADERS: Final = 512
 """Maximum number of cached headers. A header takes about three kilobytes."""
 
 

@@ -41,10 +41,8 @@ from ophion.primitives.types import ZERO_HASH, ZERO_NONCE, Address, Hash32, Sign
 DIFFICULTY: Final = 1
 FUTURE_LEAD_S: Final = 1
 DEFAULT_MAX_TIMEOUT_S: Final = 60.0
-_MAX_CACHED_SEALERS: Final = 4096
-"""Maximum number of headers whose sealers are cached: twice the number of headers that synchronisation holds before
-import.
-"""
+_MAX_CACHED_SEALERS: Final = 2560
+"""Maximum number of headers whose sealers are cached: 512 more than synchronisation holds before import."""
 _MAX_SEALS_AHEAD: Final = 20_000
 """Maximum number of seals recovered per batch of headers. Recovering this many takes some tenths of a second."""
 

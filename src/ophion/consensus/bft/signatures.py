@@ -14,7 +14,7 @@ from ophion.native.crypto import recover_address
 from ophion.native.exceptions import NativeError
 from ophion.primitives.types import SIGNATURE_LENGTH, Address, Hash32, Signature
 
-_MAX_CACHED: Final = 8192
+_MAX_CACHED: Final = 2048
 """Maximum number of cached recoveries. Certificates and hostile peers repeat signatures many times."""
 _HALF_ORDER: Final = bytes.fromhex("7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0")
 

@@ -29,7 +29,7 @@ MembersAfter: TypeAlias = Callable[[HashedHeader, HeaderReader], tuple[Address, 
 """Returns the validators or signers that may produce the block after a header."""
 
 _EXTRAS_KEPT: Final = 512
-_WITHOUT_VOTE_KEPT: Final = 8192
+_WITHOUT_VOTE_KEPT: Final = 2048
 _WORD: Final = 32
 
 
