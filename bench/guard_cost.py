@@ -42,7 +42,7 @@ from ophion.rpc.transport.http.fast_path import PlainHeads
 from ophion.rpc.transport.http.policy import HttpLimits, HttpPolicy
 from ophion.rpc.transport.origins import OriginList
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 from ophion.testing.node_process import COMMAND, NodeProcess, environment
 
 CONNECTIONS = 32

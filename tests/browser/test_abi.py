@@ -33,7 +33,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     options = ("--page-http-port=0", "--rpc-ws-port=0", "--graphql-http-port=0")
     with NodeProcess(tmp_path_factory.mktemp("abi") / "data", *options, command=("dev",)) as node:
         browser.open(f"http://127.0.0.1:{node.ports['page-http']}/icon.svg")
-        browser.value(f"import('/lib/abi.js').then((abi) => {{ {PLAIN} }})")
+        browser.value(f"import('/lib/abi_codec.js').then((abi) => {{ {PLAIN} }})")
         browser.value("import('/lib/keccak.js').then((one) => { window.keccakHex = one.keccakHex; })")
         yield browser
 

@@ -35,7 +35,7 @@ from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.listener import Listener
 from ophion.runtime.clock import Clock
-from ophion.runtime.metrics import MetricsRegistry, Nested
+from ophion.runtime.metrics_registry import MetricsRegistry, Nested
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:

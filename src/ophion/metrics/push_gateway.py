@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ophion.metrics.options import MetricsConfig
 from ophion.metrics.server import CONTENT_TYPE
 from ophion.runtime.http_client import HttpClient, HttpError
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 
 logger = logging.getLogger(__name__)
 

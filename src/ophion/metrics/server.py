@@ -13,7 +13,7 @@ from ophion.rpc.transport.http.policy import HttpLimits, Result
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.origins import OriginList
 from ophion.rpc.transport.shared_resources import SharedResources
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 
 if TYPE_CHECKING:
     import ssl

@@ -29,7 +29,7 @@ from ophion.errors import DecodeError, SignerUnavailable
 from ophion.producer.shared_vote_store import SharedVoteStore, VotesUnavailable
 from ophion.producer.vote_store import VoteStore
 from ophion.runtime.clock import Clock
-from ophion.runtime.metrics import DurationHistogram
+from ophion.runtime.metrics_registry import DurationHistogram
 
 log = logging.getLogger(__name__)
 

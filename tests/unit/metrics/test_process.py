@@ -11,7 +11,7 @@ import pytest
 
 from ophion.metrics import process
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.metrics import Category, MetricsRegistry
+from ophion.runtime.metrics_registry import Category, MetricsRegistry
 
 
 def test_the_process_is_measured() -> None:
@@ -37,7 +37,7 @@ began = time.time()
 time.sleep(0.5)
 from ophion.metrics.process import declare_process
 from ophion.runtime.clock import SystemClock
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 registry = MetricsRegistry()
 declare_process(registry, SystemClock())
 print(registry.nested()["process"]["start_time_seconds"] - began)

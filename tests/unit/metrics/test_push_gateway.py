@@ -9,7 +9,7 @@ import pytest
 
 from ophion.metrics.options import MetricsConfig
 from ophion.metrics.push_gateway import PushService
-from ophion.runtime.metrics import Category, MetricsRegistry
+from ophion.runtime.metrics_registry import Category, MetricsRegistry
 
 
 class Gateway:

@@ -12,7 +12,7 @@ from ophion.metrics.requests import RequestMetrics
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.schema.registry import BoundMethod, MethodTable
 from ophion.rpc.transport.replies import PendingReply, Reply
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 from tests.unit.rpc.wire import Panic
 
 

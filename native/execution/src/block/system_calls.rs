@@ -9,7 +9,7 @@ use revm::handler::SystemCallCommitEvm;
 use revm::primitives::hardfork::SpecId;
 
 use super::block_execution::Run;
-use super::requests;
+use super::execution_requests;
 use crate::evm::block_environment::BlockEnv;
 use crate::evm::evm_builder;
 
@@ -18,10 +18,10 @@ impl Run {
     pub(super) fn begin(&mut self) -> Result<()> {
         let BlockEnv { fork, parent_hash, parent_beacon_root, .. } = self.progress.env;
         if fork.has(SpecId::PRAGUE) {
-            self.system_call(requests::HISTORY_STORAGE, parent_hash.0.into())?;
+            self.system_call(execution_requests::HISTORY_STORAGE, parent_hash.0.into())?;
         }
         if let Some(root) = parent_beacon_root.filter(|_| fork.has(SpecId::CANCUN)) {
-            self.system_call(requests::BEACON_ROOTS, root.0.into())?;
+            self.system_call(execution_requests::BEACON_ROOTS, root.0.into())?;
         }
         Ok(())
     }
@@ -52,7 +52,7 @@ impl Run {
     pub(super) fn collect_requests(&mut self) -> Result<Requests> {
         let rules = self.progress.env.rules.clone();
         let mut all = Requests::default();
-        let deposits = requests::deposits(rules.deposit_contract, self.progress.receipts.all())?;
+        let deposits = execution_requests::deposits(rules.deposit_contract, self.progress.receipts.all())?;
         let withdrawals = self.requests_of(rules.withdrawal_request_contract)?;
         let consolidations = self.requests_of(rules.consolidation_request_contract)?;
         let found = [(0u8, Some(deposits)), (1, withdrawals), (2, consolidations)];

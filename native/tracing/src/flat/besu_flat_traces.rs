@@ -13,7 +13,7 @@ use super::call_events::{CallEvent, CallEvents, Precompiled, Step};
 use super::entries::{Action, Entry, Outcome};
 use crate::calls::call_frames::Kind;
 use crate::output::text::halt_phrase;
-use crate::struct_logs::cost::CALL_STIPEND;
+use crate::struct_logs::instruction_cost::CALL_STIPEND;
 
 /// Gas per byte of deployed contract code.
 const CODE_DEPOSIT: i64 = 200;

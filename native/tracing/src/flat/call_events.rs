@@ -19,7 +19,7 @@ use super::precompile_gas::price;
 use crate::calls::call_frames::Kind;
 use crate::output::text::is_lack_of_gas;
 use crate::replay::recording::Recorder;
-use crate::struct_logs::cost::CALL_STIPEND;
+use crate::struct_logs::instruction_cost::CALL_STIPEND;
 
 /// The frame of a callee at its first instruction.
 pub struct Child {

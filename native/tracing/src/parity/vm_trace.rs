@@ -18,7 +18,7 @@ use revm::primitives::hardfork::SpecId;
 
 use crate::output::sink::Sink;
 use crate::output::text::is_lack_of_gas;
-use crate::struct_logs::cost::{CALL_STIPEND, Costs};
+use crate::struct_logs::instruction_cost::{CALL_STIPEND, Costs};
 
 /// Memory offset, and the bytes written there.
 type Written = (usize, Bytes);

@@ -18,7 +18,7 @@ use revm::interpreter::interpreter_types::{InputsTr, Jumps, RuntimeFlag};
 use revm::interpreter::{CallInputs, CallOutcome, CreateInputs, CreateOutcome, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
-use super::cost::Costs;
+use super::instruction_cost::Costs;
 use super::rows::{CalleeGas, StepEnd, verdict};
 use crate::output::opcode_names::besu_mnemonic;
 use crate::output::sink::{Sink, halt};

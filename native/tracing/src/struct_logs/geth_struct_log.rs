@@ -22,7 +22,7 @@ use super::rows::{CalleeGas, StepEnd, verdict};
 use crate::output::opcode_names::mnemonic;
 use crate::output::sink::{Sink, halt};
 use crate::replay::block::{Ran, Tracer};
-use crate::struct_logs::cost::Costs;
+use crate::struct_logs::instruction_cost::Costs;
 
 #[derive(Clone, Copy)]
 pub struct StandardOptions {

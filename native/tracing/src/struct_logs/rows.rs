@@ -7,7 +7,7 @@ use revm::context_interface::result::ExecutionResult;
 use revm::interpreter::interpreter_types::LoopControl;
 use revm::interpreter::{FrameInput, InstructionResult, Interpreter, InterpreterAction};
 
-use super::cost::CALL_STIPEND;
+use super::instruction_cost::CALL_STIPEND;
 use crate::output::text::halt_name;
 use crate::replay::block::Ran;
 

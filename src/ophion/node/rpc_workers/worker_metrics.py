@@ -9,7 +9,7 @@ from msgspec import Struct, msgpack
 from ophion.metrics.requests import RequestMetrics
 from ophion.node.rpc_workers.node_state import NeedsNode
 from ophion.rpc.transport.connection_slots import ConnectionSlots
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 
 
 class WorkerCounts(Struct, frozen=True, array_like=True):

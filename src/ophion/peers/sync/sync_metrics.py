@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ophion.runtime.metrics import DurationHistogram
+from ophion.runtime.metrics_registry import DurationHistogram
 
 TASKS: Final = ("ancestor", "posts", "headers", "bodies", "import")
 

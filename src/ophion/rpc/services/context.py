@@ -29,7 +29,7 @@ from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.services.trace_cache import TraceCache
 from ophion.rpc.transport.streaming import StreamLimit
-from ophion.runtime.metrics import Nested
+from ophion.runtime.metrics_registry import Nested
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import { h, put, say } from "./lib/dom.js";
 import { begin, live, onChange } from "./lib/live.js";
 import { hasService, network, own, readConsensus, readNetwork } from "./lib/nodes.js";
 import { askForToken } from "./lib/signin.js";
-import { acceptAbis } from "./lib/abis.js";
+import { acceptAbis } from "./lib/abi_store.js";
 import { destination } from "./lib/search.js";
 import { events, token } from "./lib/rpc.js";
 

@@ -8,7 +8,7 @@ from ophion.metrics.requests import RequestMetrics
 from ophion.node.rpc_workers.node_state import NeedsNode
 from ophion.node.rpc_workers.worker_metrics import CountReports, add_counts, decode_counts
 from ophion.rpc.transport.connection_slots import ConnectionSlots
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 
 
 def test_reports_have_only_what_is_new_and_add_up() -> None:

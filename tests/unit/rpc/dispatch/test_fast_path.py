@@ -20,7 +20,7 @@ from ophion.rpc.auth.method_permissions import permitted_table
 from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.services import method_table
 from ophion.rpc.schema.registry import HTTP, BoundMethod
-from ophion.runtime.metrics import MetricsRegistry
+from ophion.runtime.metrics_registry import MetricsRegistry
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.contracts import deploying
 from tests.unit.rpc.interface import GROUPS, Interface, open_interface

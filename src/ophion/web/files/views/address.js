@@ -2,8 +2,8 @@
 
 import { card, copyable, facts, h, put, say, table } from "../lib/dom.js";
 import { blockLink, bytes, count, ether, names, printable, slotName, toHex, toNumber, trimmed, txLink, addressLink } from "../lib/format.js";
-import { abiAt, abis, bind, decodeEvent, decodeOutput, revertReason } from "../lib/abis.js";
-import { encode, selector, AbiError } from "../lib/abi.js";
+import { abiAt, abis, bind, decodeEvent, decodeOutput, revertReason } from "../lib/abi_store.js";
+import { encode, selector, AbiError } from "../lib/abi_codec.js";
 import { attempt, call, RpcError } from "../lib/rpc.js";
 import { valueOf } from "../lib/values.js";
 import { live, onChange } from "../lib/live.js";

@@ -2,7 +2,7 @@
 
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
 import { addressLink, ago, blockLink, bytes, count, date, ether, proposerLink, printable, toHex, toNumber, txLink } from "../lib/format.js";
-import { decodeInput } from "../lib/abis.js";
+import { decodeInput } from "../lib/abi_store.js";
 import { attempt, call } from "../lib/rpc.js";
 import { bar } from "./blocks.js";
 

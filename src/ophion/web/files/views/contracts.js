@@ -2,7 +2,7 @@
 
 import { card, h, put, table } from "../lib/dom.js";
 import { addressLink, count } from "../lib/format.js";
-import { abis, forget, takeText } from "../lib/abis.js";
+import { abis, forget, takeText } from "../lib/abi_store.js";
 
 export function show(root) {
   const file = h("input", { type: "file", multiple: true, accept: ".json,.abi,application/json", "aria-label": "Files with ABIs", onchange: async () => {

@@ -2,7 +2,7 @@
 
 import { card, copyable, facts, h, put, table } from "../lib/dom.js";
 import { addressLink, ago, blockLink, count, date, ether, printable, slotName, toNumber, trimmed } from "../lib/format.js";
-import { decodeEvent, decodeInput, decodeOutput, revertReason } from "../lib/abis.js";
+import { decodeEvent, decodeInput, decodeOutput, revertReason } from "../lib/abi_store.js";
 import { headers } from "../lib/headers.js";
 import { attempt, call, RpcError } from "../lib/rpc.js";
 import { argumentList, json, valueOf } from "../lib/values.js";

@@ -4,7 +4,7 @@
  * A function is found by its selector and an event by its topic, first in the ABI of the address, then in all ABIs.
  */
 
-import { AbiError, decode, decodeLog, entryOf, selector, signature, topic, typeOf } from "./abi.js";
+import { AbiError, decode, decodeLog, entryOf, selector, signature, topic, typeOf } from "./abi_codec.js";
 import { h } from "./dom.js";
 import { names } from "./format.js";
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.runtime.metrics import Category, DurationHistogram, MetricsRegistry
+from ophion.runtime.metrics_registry import Category, DurationHistogram, MetricsRegistry
 
 EVERYTHING = frozenset(Category)
 
