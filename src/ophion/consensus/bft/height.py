@@ -320,7 +320,9 @@ class Height:
         return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
-        """Count a round change for a later round. Return whether the round change was valid and new."""
+        """Handle a round change for a later round: enter the round if enough validators request it, and propose if this
+        validator is the proposer. Returns whether the round change was valid and new.
+        """
         target = message.round
         if target > MAX_ROUND:
             return False
