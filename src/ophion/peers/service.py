@@ -195,7 +195,7 @@ class PeerService:
         return was_static
 
     def recheck(self) -> None:
-        """Disconnect the peers that the permission rules no longer permit."""
+        """Disconnect the peers that the permission rules no longer permit, and remove such nodes from discovery."""
         for peer in self.peers:
             action = Action.KEEP_INBOUND if peer.is_inbound else Action.KEEP_OUTBOUND
             refusal = self._rules.refusal_of(peer.enode, action)

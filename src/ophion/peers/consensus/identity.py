@@ -96,8 +96,8 @@ class IdentityPeer:
         self._has_proof = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle a proof of a validator key or a report of connections. A proof assigns the peer to the validator that
-        signed its node id.
+        """Handle a proof of a validator key, a report of connections or the named senders. A proof assigns the peer to
+        the validator that signed its node id.
         """
         peer, protocol = self._peer, self._protocol
         if code == _LINKS:
@@ -125,6 +125,6 @@ class IdentityPeer:
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{NAME} message {code} of {size} bytes")
 
     def closed(self) -> None:
-        """Free the slot of this node. Each validator has `MAX_NODES` slots for connected nodes."""
+        """Drop the reports of the peer and free its slot. Each validator has `MAX_NODES` slots for connected nodes."""
         self._protocol.validators.links.detach(self._peer)
         self._protocol.validators.released(self._peer)

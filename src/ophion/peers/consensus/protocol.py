@@ -88,8 +88,8 @@ class ConsensusPeer:
         )
 
     def received(self, code: int, payload: bytes) -> None:
-        """Hand a message to the consensus driver. An undecodable message is dropped without a disconnect (consensus.md
-        0.4).
+        """Hand a message to the consensus driver. An undecodable message, or one above a limit, is dropped without a
+        disconnect (consensus.md 0.4).
         """
         protocol, peer = self._protocol, self._peer
         if code < protocol.first_code:

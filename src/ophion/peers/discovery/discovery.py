@@ -298,7 +298,9 @@ class Discovery:
                 self.forget(enode.node_id)
 
     async def _ensure_bond(self, enode: Enode) -> bool:
-        """Make sure that this node and the other node have endpoint proofs of each other."""
+        """Get an endpoint proof of a node, and give the node time to get ours. Returns False without an answer to a
+        Ping.
+        """
         if not self._is_proven(enode) and not await self.ping(enode):
             return False
         if not self._bonds.has_our_proof(enode.node_id, enode.ip, self._clock.monotonic()):

@@ -112,7 +112,7 @@ class BlockFetcher:
             self._ask_next(hash)
 
     def arrived(self, hash: Hash32) -> None:
-        """Stop tracking a block, because it has arrived or no peer is left to ask."""
+        """Stop tracking a block that has arrived, or for which no peer is left to ask."""
         pending = self._pending.pop(hash, None)
         if pending is None:
             return

@@ -58,7 +58,7 @@ class Admission:
         )
 
     def judge(self, newcomer: Peer, now: float) -> Peer | None:
-        """Return the existing connection to the same node that `newcomer` replaces, or None.
+        """Return the peer that `newcomer` replaces, an older connection to the same node, or None.
 
         Raises `PeerMisbehaved` with the disconnect reason when the newcomer is rejected.
         """
