@@ -116,7 +116,9 @@ class Backlog:
         self._new_groups_s = 0.0
 
     def charge_walk(self, payloads: Iterable[Payload], elapsed_s: float, is_established: bool) -> None:
-        """Charge senders for the time that their payloads took outside the backlog."""
+        """Charge time that payloads took outside the backlog to their senders and, for new groups, to the shared
+        budget.
+        """
         self.budget.charge(payloads, elapsed_s)
         if not is_established:
             self._new_groups_s += elapsed_s

@@ -190,7 +190,7 @@ class Privacy:
         waiting = self.executor.backlog.group_of(key)
         if waiting is not None and await self._may_see_group(waiting):
             return found | self._backlogged(waiting)
-        if self.tenants.key() is not None:  # do not show a tenant whether another tenant has the payload
+        if self.tenants.key() is not None:  # do not reveal to a tenant whether another tenant has the payload
             return found | {"state": "not ours", "reason": _NOT_OURS}
         return found | await self._without_result(key)
 

@@ -71,8 +71,8 @@ class Submission:
         """Number of transactions that are being sent."""
 
     async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
-        """Check, distribute and mark a transaction. Returns the marker's hash. `keys` are the allowed values of
-        privateFrom.
+        """Check and distribute a transaction, and send its marker. Returns the marker's hash. `keys` are the allowed
+        values of privateFrom.
         """
         self._open += 1
         try:
