@@ -93,8 +93,8 @@ class PruningRounds:
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
-        """Whether enough nodes were written since the last pruning round. Also true at the first check after a
-        start.
+        """Whether enough nodes were written since the last pruning round, or no round has run since the start. False
+        while no state is old enough.
         """
         if head <= self.keep:
             return False

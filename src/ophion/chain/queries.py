@@ -177,7 +177,9 @@ class ChainQueries:
         return None if found is None or self._is_ahead(found) else found
 
     def _final(self, tag: BlockTag) -> HashedHeader:
-        """Return the `safe` or `finalized` block: the head, or UnknownBlock in networks without finality."""
+        """Return the `safe` or `finalized` block: the head, or a lower block with `epoch_slots`. Raises `UnknownBlock`
+        in networks without finality.
+        """
         if self.epoch_slots:
             distance = self.epoch_slots * (1 if tag is BlockTag.SAFE else 2)
             found = self.header(max(self.chain.genesis.number, self.head.number - distance))
@@ -192,7 +194,7 @@ class ChainQueries:
         return header.number > self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def is_canonical(self, header: HashedHeader) -> bool:
-        """Whether a block is canonical."""
+        """Whether a block is canonical and announced."""
         return header.number <= self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def view(self, ref: BlockRef) -> BlockView | None:

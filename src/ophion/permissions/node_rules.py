@@ -147,7 +147,7 @@ class NodeRules:
         return contract.refusal(source, destination)
 
     def is_exempt(self, remote: Enode) -> bool:
-        """Whether a bootnode is exempt from the contract, because this node still needs bootnodes to sync."""
+        """Whether a bootnode is exempt from the contract, because this node is not in sync or has no other peers."""
         return remote.node_id in self._bootnodes and (not self.is_in_sync() or self._has_only_bootnodes())
 
     def _has_only_bootnodes(self) -> bool:

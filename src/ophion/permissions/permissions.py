@@ -247,7 +247,7 @@ class Permissions:
     def _changed(self, task: asyncio.Task[None]) -> None:
         self._changes.discard(task)
         if not task.cancelled():
-            task.exception()  # mark the exception as retrieved, because a cancelled caller does not
+            task.exception()  # retrieve the exception, because a cancelled caller does not (asyncio would log it)
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:

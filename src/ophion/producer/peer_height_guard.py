@@ -60,7 +60,7 @@ class PeerHeightGuard:
         self._connecting = connecting
 
     def check_rules(self, head: int, validators: Collection[Address]) -> None:
-        """Raise `UnknownRules` if validators announce rules for the block after `head` that this node does not know."""
+        """Raise `UnknownRules` if more than f validators announce unknown rules for the block after `head`."""
         error = unknown_rules(self._announced(), validators, head + 1)
         if error is not None:
             raise error

@@ -239,5 +239,5 @@ def _redirect_log(frames: FrameLink, loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _end() -> None:
-    """End this process immediately, because its node has ended."""
+    """End this process immediately. Called when the node has ended."""
     os._exit(0)
