@@ -120,7 +120,7 @@ class PowEngine:
         return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """Check the ommers: at most two, distinct and valid, each with a parent among the last seven ancestors."""
+        """Check the ommers: at most two, distinct and valid, each a child of the second to seventh ancestor."""
         if not ommers:
             return
         if len(ommers) > MAX_OMMERS:

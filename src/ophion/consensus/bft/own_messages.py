@@ -49,7 +49,8 @@ class OwnMessages:
         votes: Callable[[_Message], DurableVotes],
         then: Callable[[_Message], None],
     ) -> None:
-        """Sign a message, store its votes and send the message. Finally call `then`, which counts the message.
+        """Sign a message, store its votes and send the message. Finally call `then`, which counts the message. With
+        `defers_votes`, the driver and `on_stored` do this.
 
         The only validator of a network stores and sends nothing, unless several nodes share its key.
         """
