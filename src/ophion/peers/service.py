@@ -349,7 +349,9 @@ class PeerService:
     # --- ConnectionManager (called by connections) -----------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
-        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""
+        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved`, or ends an older connection to the
+        node.
+        """
         peer.enode = self._access.listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:

@@ -263,7 +263,7 @@ class Discovery:
                 task.cancel()
 
     async def find(self, enode: Enode, target: bytes) -> list[Enode] | None:
-        """Send FindNode to a node. Returns its neighbours, or None without a response."""
+        """Send FindNode to a node. Returns its neighbours, or None if the request is forbidden or not answered."""
         if not await self._ensure_bond(enode):
             return None
         if not self._context.may(enode, Action.SEND_FIND_NODE):

@@ -155,7 +155,7 @@ class BlockFetcher:
 
     def _ask_next(self, hash: Hash32) -> None:
         """Fetch a block from the first announcer with a free fetch slot. If all announcers are busy, queue the block at
-        each announcer.
+        each announcer. If none is left, stop tracking the block.
         """
         pending = self._pending[hash]
         for peer in pending.announcers:

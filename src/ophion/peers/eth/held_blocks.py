@@ -54,7 +54,7 @@ class HeldBlocks:
         return self._blocks[hash].peer
 
     def add(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
-        """Count a block against its sender's quota. Returns False when the quota is used up."""
+        """Count a block against its sender's quota. Returns False if this or the unknown peers' quota is used up."""
         quota = self._quotas.get(peer, _Quota())
         is_unknown = not self._is_member(peer)
         if quota.blocks >= MAX_HELD or (quota.blocks and quota.size + size > MAX_HELD_BYTES):

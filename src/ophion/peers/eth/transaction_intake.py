@@ -184,7 +184,7 @@ class TransactionIntake:
         self.submit()
 
     def _are_new(self, hashes: Sequence[Hash32]) -> bool:
-        """Whether all transactions differ, no peer has announced them, and neither the pool nor a queue has them."""
+        """Whether all transactions differ, none is seen or pooled, and the fetcher tracks no transaction."""
         return (
             not self._is_awaiting()
             and len(set(hashes)) == len(hashes)
