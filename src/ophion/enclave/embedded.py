@@ -289,7 +289,7 @@ class EmbeddedEnclave:
         return [(number_of(row), RecordLabel.decode(value)) for row, value in rows]
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Deliver the outbox and fetch missed payloads until cancelled."""
+        """Deliver the outbox, fetch missed payloads and delete expired payloads, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             ready()

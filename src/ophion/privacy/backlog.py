@@ -169,8 +169,8 @@ class Backlog:
         return min(ready, key=lambda one: self.budget.used_s(one[1].sender), default=None)
 
     def slice(self, behind: BehindGroup) -> list[Payload]:
-        """Return the payloads to run next in the current block. A payload above the gas limit ends the slice, and
-        suspends the group if it is the first payload.
+        """Return the payloads to run next in the current block: one, or more within `MAX_WALK_GAS`. A payload above the
+        gas limit ends the slice, and suspends the group if it is the first payload.
         """
         selected: list[Payload] = []
         gas = 0

@@ -79,8 +79,8 @@ class Privacy:
         await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)
 
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPosition] | None:
-        """Return the receipt of a transaction. None if its marker is not mined or the client may not see the
-        transaction.
+        """Return the receipt of a transaction. None if its marker is not mined, if this node has no result, or if the
+        client may not see the transaction.
         """
         await self.settled()
         place = self._place(marker)

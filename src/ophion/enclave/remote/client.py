@@ -108,7 +108,7 @@ class RemoteEnclave:
         return 0
 
     def status(self) -> dict[str, Any]:
-        """Return the URL of the remote enclave and whether it answers, for priv_status."""
+        """Return the URL of the remote enclave, whether it answers, and this node's keys, for priv_status."""
         return {
             "mode": "external",
             "url": self._client.url,
