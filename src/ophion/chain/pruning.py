@@ -139,7 +139,7 @@ class PruningRounds:
 
 
 def has_dropped_states(store: Store) -> bool:
-    """Whether this database was ever used with a limited state history.
+    """Whether states of this database were pruned or never fetched.
 
     An interrupted pruning round has removed only some state roots, in no particular order. So the check looks for the
     state roots of blocks that are spread over the chain, starting with the first block whose root differs from the

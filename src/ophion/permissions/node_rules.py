@@ -131,7 +131,7 @@ class NodeRules:
         return self._by_contract(self.contract, source, destination, action)
 
     def _by_contract(self, contract: NodeContract, source: Enode, destination: Enode, action: Action) -> str | None:
-        """Apply the contract at the head; while the node syncs, only bootnodes are permitted."""
+        """Apply the contract at the head. While this node syncs, only bootnodes are permitted, if it has any."""
         for end in (source, destination):
             if not end.ip:
                 return f"the address of {end.host} is not known yet"

@@ -222,7 +222,7 @@ def tip_is_within_fee(request: AdmissionRequest, context: AdmissionContext) -> P
 
 
 def chain_id_fits(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
-    """Check the chain id. A transaction without a chain id (before EIP-155) is refused only if the node requires chain
+    """Check the chain id. A local transaction without a chain id (before EIP-155) is refused if the node requires chain
     ids.
     """
     chain_id = request.chain_id

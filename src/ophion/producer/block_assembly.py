@@ -170,7 +170,7 @@ class Assembler:
     def produce_inline(self, deadline_s: float) -> bool:
         """Build and commit a block in the calling thread, for a development node whose write lane is idle.
 
-        Returns False, and changes nothing, if the candidates do not all fit into a block before the deadline.
+        Returns False, and changes nothing, if there are no candidates, or not all fit into a block before the deadline.
         """
         started_at, parent = self.clock.monotonic(), self.chain.head
         draft = self._builder.draft(parent, self.preferences())

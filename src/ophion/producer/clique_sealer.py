@@ -258,8 +258,9 @@ class CliqueSealer:
     # --- nodes that share the key ---------------------------------------------------------------
 
     async def _claim(self, shared: SharedSeals, built: BuiltBlock) -> bool:
-        """Claim a block before it is sealed. Returns False if another node of this signer has claimed another block, or
-        if the vote store is unavailable. Before that, waits for the block of the other node, or seals it.
+        """Claim a block before it is sealed. Returns False if the vote store is unavailable, or if another node of this
+        signer has claimed another block. In the second case, waits for that block, and seals that block if it does not
+        arrive.
         """
         header = built.header
         weight = self._chain.total_difficulty(header.parent_hash) or 0

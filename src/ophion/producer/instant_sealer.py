@@ -108,7 +108,7 @@ class InstantSealer:
 
     async def mined(self, hash: Hash32) -> None:
         """Wait until a pooled transaction is in a block, or until the sealer knows that the next blocks will not
-        include the transaction.
+        include the transaction, for a bounded time.
         """
         deadline = self._clock.monotonic() + self._timeout_s
         while self._is_imminent(hash):

@@ -57,7 +57,7 @@ class MessageIntake:
         return len(raw.data) > MAX_INLINE_BYTES or peer in self._waiting
 
     def put(self, raw: RawMessage, peer: Address | None, tasks: asyncio.TaskGroup) -> bool:
-        """Queue a message. Returns False when too many messages of the peer are queued."""
+        """Queue a message. Returns False when too many messages or bytes of the peer are queued."""
         waiting = self._waiting.get(peer)
         if waiting is None:
             waiting = self._waiting[peer] = _Waiting()

@@ -94,7 +94,7 @@ class MiningControl:
         return self._is_wanted and not self._is_behind
 
     def start(self) -> None:
-        """Start producing blocks. Raises `CoinbaseNotSet` without a coinbase."""
+        """Start producing blocks. Raises `ProductionUnavailable` without a sealer, and `CoinbaseNotSet`."""
         if self._sealer is None:
             raise ProductionUnavailable(self._engine_name)
         if self.coinbase is None:

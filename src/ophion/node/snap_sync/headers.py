@@ -105,7 +105,7 @@ class ReceivedHeaders:
         """Verify consecutive headers and write them in one database transaction. Written headers of another branch,
         from the first of the new block numbers on, leave the chain.
 
-        Raises `InvalidBlock`. Runs in a worker thread.
+        Raises the errors of `verify`. Runs in a worker thread.
         """
         self.verify(headers, now)
         rows = [
@@ -125,7 +125,7 @@ class ReceivedHeaders:
         self._batch = {}
 
     def verify(self, headers: Sequence[HashedHeader], now: int) -> None:
-        """Verify consecutive headers, and write nothing. Raises `InvalidBlock`. Runs in a worker thread."""
+        """Verify headers in a worker thread, and write nothing. Raises `InvalidBlock` or `ValidatorsUnknown`."""
         self._batch = {}
         self._members = None
         for header in headers:

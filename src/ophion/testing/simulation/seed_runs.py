@@ -175,8 +175,8 @@ def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> 
 
 
 def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
-    """End the faults and wait for blocks. Returns the time until the first block, and the number of messages for a
-    later block.
+    """End the faults and wait for blocks. Returns the time until the first block (infinite if blocks stop), and the
+    number of messages for a later block.
     """
     world.delivery.link = CALM
     world.delivery.extra_loss = {}
