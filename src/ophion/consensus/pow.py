@@ -143,9 +143,8 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """Return the last seven ancestors by hash, and the hashes that no ommer may have.
-
-        No ommer may be an ommer of these ancestors or the block itself.
+        """Return the last seven ancestors by hash, and the hashes that no ommer may have: the hash of the block itself,
+        and the hashes of the ommers of these ancestors.
         """
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}

@@ -161,7 +161,7 @@ class EmbeddedEnclave:
         return key
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[OpenedPayload | None]:
-        """Look up payloads in one snapshot. Markers on the chain must refer to these keys."""
+        """Look up payloads of markers on the chain, in one snapshot. Stops counting these payloads against quotas."""
         if len(keys) <= _OPENED_AT_ONCE:
             opened = self.open_many(keys)
         else:

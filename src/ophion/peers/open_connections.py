@@ -54,7 +54,7 @@ class OpenConnections:
             oldest.abort()
 
     async def disconnect_all(self) -> None:
-        """Send a Disconnect to all peers and wait for them to close, up to the timeout."""
+        """Send a Disconnect to all peers and wait until all connections are closed, up to the timeout."""
         for connection in tuple(self._open):
             connection.disconnect(DisconnectReason.CLIENT_QUITTING, "this node stops")
         with contextlib.suppress(TimeoutError):

@@ -182,7 +182,7 @@ class PrivateExecutor:
             await asyncio.sleep(0)  # let block import run before the next step
 
     async def _step(self) -> None:
-        """Advance private execution to the head, or by one batch of blocks."""
+        """Advance private execution by one batch of blocks, at most to the head."""
         if self._chain.history_start > self._mark[1] + 1:
             # wait, because markers are read from the oldest block on, but old bodies are downloaded from the newest
             # block on

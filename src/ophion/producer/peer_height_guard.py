@@ -81,7 +81,7 @@ class PeerHeightGuard:
             # the clock may be set back
             self._deadline = min(self._deadline, now + timeout_s)
         if self._awaits_validators(validators, now - self._started_at):
-            # set a new deadline before the old one has passed, because the state machine begins at the last one it got
+            # set a new deadline before the old one passes, because the state machine begins at the latest deadline
             self._deadline = None
         elif self._deadline is not None and now >= self._deadline:
             # the wait has ended: from now on, ignore the validators that reported a higher head and sent no block

@@ -66,7 +66,7 @@ class BftSchedule:
         self._spec = spec
         self._eras = _eras(spec)
         """Eras in ascending order. The first era begins at block 0, or after the last Clique block."""
-        # most networks have one era, and a node calls `era` a dozen times per block, so skip the search in this case
+        # a node calls `era` a dozen times per block, so skip the search if there is one era, as in most networks
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
