@@ -74,7 +74,9 @@ class BlockView:
 
     @property
     def free_env(self) -> BlockEnv:
-        """Environment for calls without a gas price. The base fee is 0, unless the chain keeps it."""
+        """Environment for calls without a gas price. The base fee is 0, unless the chain has
+        `has_base_fee_in_free_calls`.
+        """
         if self._free_env is None:
             is_zeroed = self.header.base_fee_per_gas is not None and not self._chain.has_base_fee_in_free_calls
             self._free_env = self.env_with(EnvOverrides(base_fee=0)) if is_zeroed else self.env

@@ -105,7 +105,7 @@ class Peer:
         self.is_static = is_static
         """Whether the peer is a static peer. May change during the connection."""
         self.is_permitted = False
-        """Whether the permission rules name this node."""
+        """Whether the permission rules name the peer."""
         self.since = since
         """Unix time of Hello."""
         self.score = FIRST_SCORE

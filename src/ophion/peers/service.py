@@ -298,7 +298,7 @@ class PeerService:
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # use the external address, because the permissioning contract lists this node with it
+            # use the external address, because the permissioning contract lists this node at that address
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:

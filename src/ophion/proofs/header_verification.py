@@ -122,7 +122,7 @@ class BftSeals:
             self._tally = Tally.of(self.validators)
 
     def _restarts(self, first: int, last: int) -> list[int]:
-        """Return blocks of a range at which votes may restart: per era, the block before it and the last epoch block."""
+        """Return blocks of a range at which votes restart: per era, the block before it and the last epoch block."""
         found = []
         for era in self._eras:
             start = max(era.first - 1, 0)

@@ -239,7 +239,7 @@ class Discovery:
         return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
-        """Remove the nodes that permissions or bans now forbid from the routing table. After a removal, also drop all
+        """Remove from the routing table the nodes that permissions or bans now forbid. After a removal, also drop all
         endpoint proofs.
         """
         dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
@@ -323,8 +323,8 @@ class Discovery:
         return self._ask(enode, ping, PacketKind.PONG)
 
     def _ask(self, enode: Enode, packet: Packet, answer: PacketKind) -> _Request | None:
-        """Send a request, or return the open request of the same type to this node. Returns None if too many requests
-        are open.
+        """Send a request, or return the open request of the same type to the same node. None if too many requests are
+        open.
         """
         key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:

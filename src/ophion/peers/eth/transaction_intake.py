@@ -128,7 +128,7 @@ class TransactionIntake:
     def take_message(self, payload: bytes, senders: Sequence[Address] = ()) -> bool:
         """Process a Transactions message. Returns False when the message is dropped.
 
-        `senders` are those that the peer has named for the transactions. They are ignored unless there is one for each.
+        `senders` are the senders that the peer has named, ignored unless there is one per transaction.
         """
         now = asyncio.get_running_loop().time()
         share = self._share()
