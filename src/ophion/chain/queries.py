@@ -213,7 +213,7 @@ class ChainQueries:
         return await self.pending() if ref is BlockTag.PENDING else self.view(ref)
 
     def total_difficulty(self, block: Hash32) -> int | None:
-        """Return the total difficulty of an announced block, or None if the block is unknown."""
+        """Return the total difficulty of a committed block, or None if the block is unknown."""
         return self.store.total_difficulty(block)
 
     # --- the block being built ------------------------------------------------------------------

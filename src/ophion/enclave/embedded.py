@@ -252,7 +252,7 @@ class EmbeddedEnclave:
         """Store payloads and groups that another enclave pushes. `proven` are the enclave keys that the sender has
         proven. Returns None for each stored item, and the reason for each refused item.
 
-        With `is_peer`, the sender is a peer of the node, so node permissions have already admitted it.
+        With `is_peer`, the sender is a peer of the node, so node permissions have already admitted the sender.
         """
         if is_peer or not self._settings.is_restricted or proven.intersection(self.directory.known()):
             return await self._take(entries, proven, is_pushed=True)

@@ -53,7 +53,7 @@ class NodeAccess:
         """The discovery protocol. None if discovery is disabled."""
 
     def forget(self, node_id: bytes) -> None:
-        """Forget that a static peer was refused, because the peer was removed."""
+        """Forget that a static peer was refused. Called when the peer is removed."""
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:

@@ -206,7 +206,7 @@ class PeerService:
             self.discovery.recheck()
 
     def offer(self, enode: Enode) -> None:
-        """Accept a live node from discovery for dialling."""
+        """Accept a live node from discovery for dialling, if this node may dial it."""
         if self._access.may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
             self._dialer.wake()
@@ -308,7 +308,7 @@ class PeerService:
     # --- inbound connections ---------------------------------------------------------------------------
 
     def _receive(self, accepted: socket.socket, received: bytes) -> Connection | None:
-        """Create the connection of an accepted socket and start its task."""
+        """Create the connection of an accepted socket and start its task. Returns None if the service does not run."""
         if self._tasks is None or self._port is None or self._context is None or self._identity is None:
             return None
         connection = Connection(self._context, Session(self._identity, self._entropy))

@@ -61,7 +61,7 @@ class Privacy:
         return await self._submission.send(raw, self.tenants.keys())
 
     async def distribute(self, raw: bytes) -> bytes:
-        """Check and distribute a private transaction without a marker. Returns the payload key."""
+        """Check and distribute a private transaction without a marker. Returns the data for the marker."""
         return await self._submission.distribute(raw, self.tenants.keys())
 
     # --- transactions ---------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Privacy:
             raise EnclaveError("a tenant finds groups that have the tenant's key among their members", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
-        """Return the key with which this node acts in a group of these members."""
+        """Return the own key that is among these members, or else the default key."""
         keys = self.tenants.keys()
         return next((key for key in keys if key in members), keys[0])
 

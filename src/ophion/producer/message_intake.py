@@ -88,5 +88,5 @@ class MessageIntake:
                 del self._waiting[peer]
 
     def clear(self) -> None:
-        """Drop all messages, because consensus and its tasks have stopped."""
+        """Drop all messages. Called when consensus and its tasks have stopped."""
         self._waiting.clear()

@@ -122,7 +122,7 @@ class MiningControl:
 
     @property
     def vote_store_problem(self) -> str | None:
-        """Why a validator cannot sign; None if it can sign or uses no shared vote store."""
+        """Why the shared vote store or the security module is unavailable; None if each is available or not used."""
         problem: str | None = getattr(self._sealer, "vote_store_problem", None)
         return problem
 

@@ -157,7 +157,7 @@ class ReceivedHeaders:
                 engine.verify(header, parent, self, now)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Recover the signatures that `verify` needs, on all cores. Otherwise `verify` recovers them one by one."""
+        """Recover the signers of Clique headers on all cores. Without this call, `verify` recovers them one by one."""
         engine = self._chain.engine
         if self._known_hash is None and not is_final_at(engine, headers[0].number):
             engine.look_ahead(headers)

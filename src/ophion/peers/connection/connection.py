@@ -368,7 +368,7 @@ class Connection(asyncio.Protocol):
     # --- disconnect ---------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
-        """End this connection after an error in handling received bytes."""
+        """End this connection after an error in handling received bytes or in a task."""
         reason, text, can_send = failure_of(error, self.peer or self.remote)
         self._end(reason, text, by_us=True, can_send=can_send)
 

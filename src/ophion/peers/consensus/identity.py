@@ -80,8 +80,8 @@ class IdentityProtocol:
         return IdentityPeer(peer, self)
 
     def name_senders(self, peer: Peer, senders: bytes) -> None:
-        """Name the senders of the transactions in the next Transactions message, if the peer speaks vid/3. `senders`
-        has the addresses, one after the other.
+        """Name the senders of the transactions in the next Transactions message, if the peer speaks vid/3 and the
+        message is not too long. `senders` has the addresses, one after the other.
         """
         if (peer.version(NAME) or 0) >= _SENDERS_VERSION and len(senders) <= MAX_SENDERS_BYTES:
             peer.send(NAME, _SENDERS, senders, may_drop=True)

@@ -326,7 +326,7 @@ class EthPeer:
         return self.peer.is_open and self.peer.send(NAME, code, payload)
 
     def send(self, code: Code, payload: bytes) -> bool:
-        """Send gossip. Returns False when the message is dropped because the peer reads too slowly."""
+        """Send gossip. Returns False if dropped, because the connection has ended or the peer reads too slowly."""
         return self.peer.is_open and self.peer.send(NAME, code, payload, may_drop=True)
 
     def __repr__(self) -> str:

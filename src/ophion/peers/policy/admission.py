@@ -52,7 +52,7 @@ class Admission:
         self._banned_ids = banned_ids
 
     def is_banned(self, node_id: bytes, now: float) -> bool:
-        """Whether the operator has banned the node, or the node broke the protocol less than ten minutes ago."""
+        """Whether the operator has banned the node, or `Bans` contains the node and the node has no reserved slot."""
         return node_id in self._banned_ids or (
             not self._has_reserved_slot(node_id) and self._bans.is_barred(node_id, now)
         )
