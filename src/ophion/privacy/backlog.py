@@ -116,8 +116,8 @@ class Backlog:
         self._new_groups_s = 0.0
 
     def charge_walk(self, payloads: Iterable[Payload], elapsed_s: float, is_established: bool) -> None:
-        """Charge time that payloads took outside the backlog to their senders and, for new groups, to the shared
-        budget.
+        """Charge the senders, and for new groups also the shared budget, for the time that payloads took outside the
+        backlog.
         """
         self.budget.charge(payloads, elapsed_s)
         if not is_established:

@@ -108,7 +108,7 @@ class MiningControl:
         self._apply()
 
     def follow(self, is_in_sync: bool) -> None:
-        """Pause while this node is far behind its network, because a block on an old head is useless."""
+        """Pause while this node is not in sync, because a block on an old head is useless. Otherwise resume."""
         if self._is_wanted and self._sealer is not None and self._is_behind == is_in_sync:
             log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
         self._is_behind = not is_in_sync

@@ -78,7 +78,7 @@ class PeerHeightGuard:
         if self._started_at is None or now < self._started_at:
             self._started_at = now
         if self._deadline is not None:
-            # the clock may be set back
+            # if the clock was set back, wait one timeout at most
             self._deadline = min(self._deadline, now + timeout_s)
         if self._awaits_validators(validators, now - self._started_at):
             # set a new deadline before the old one passes, because the state machine begins at the latest deadline

@@ -194,8 +194,8 @@ class Discovery:
     async def _lookup_loop(self) -> None:
         for wait in chain(_FIRST_INTERVALS_S, repeat(None)):
             self._update_record()
-            # ping bootnodes outside the table even while their endpoint proofs are valid, because they may be online
-            # again
+            # ping bootnodes outside the table even while their endpoint proofs are valid, because such nodes may be
+            # online again
             absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)

@@ -140,7 +140,7 @@ class BlockGossip:
 
     def _takes_over(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> bool:
         """Process the block of a network member although a copy from an unknown peer is already queued, because jobs of
-        unknown peers wait longer. Returns False if the parent is missing or the quota of the member is used up.
+        unknown peers wait longer. Returns False if the parent is missing or a quota of the member is used up.
         """
         if self._chain.header(header.parent_hash) is None or not self._held.take_over(peer, header.hash, encoded.size):
             return False
