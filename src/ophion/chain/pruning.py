@@ -93,8 +93,8 @@ class PruningRounds:
         self._stayed = 0
 
     def is_due(self, head: int) -> bool:
-        """Whether enough nodes were written since the last pruning round. Also true at the first check after a
-        start.
+        """Whether enough nodes were written since the last pruning round, or no round has run since the start. False
+        while no state is old enough.
         """
         if head <= self.keep:
             return False
@@ -139,7 +139,7 @@ class PruningRounds:
 
 
 def has_dropped_states(store: Store) -> bool:
-    """Whether this database was ever used with a limited state history.
+    """Whether states of this database were pruned or never fetched.
 
     An interrupted pruning round has removed only some state roots, in no particular order. So the check looks for the
     state roots of blocks that are spread over the chain, starting with the first block whose root differs from the

@@ -74,7 +74,9 @@ class BlockView:
 
     @property
     def free_env(self) -> BlockEnv:
-        """Environment for calls without a gas price. The base fee is 0, unless the chain keeps it."""
+        """Environment for calls without a gas price. The base fee is 0, unless the chain has
+        `has_base_fee_in_free_calls`.
+        """
         if self._free_env is None:
             is_zeroed = self.header.base_fee_per_gas is not None and not self._chain.has_base_fee_in_free_calls
             self._free_env = self.env_with(EnvOverrides(base_fee=0)) if is_zeroed else self.env
@@ -177,7 +179,9 @@ class ChainQueries:
         return None if found is None or self._is_ahead(found) else found
 
     def _final(self, tag: BlockTag) -> HashedHeader:
-        """Return the `safe` or `finalized` block: the head, or UnknownBlock in networks without finality."""
+        """Return the `safe` or `finalized` block: the head, or a lower block with `epoch_slots`. Raises `UnknownBlock`
+        in networks without finality.
+        """
         if self.epoch_slots:
             distance = self.epoch_slots * (1 if tag is BlockTag.SAFE else 2)
             found = self.header(max(self.chain.genesis.number, self.head.number - distance))
@@ -192,7 +196,7 @@ class ChainQueries:
         return header.number > self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def is_canonical(self, header: HashedHeader) -> bool:
-        """Whether a block is canonical."""
+        """Whether a block is canonical and announced."""
         return header.number <= self.head_number and self.store.canonical_hash(header.number) == header.hash
 
     def view(self, ref: BlockRef) -> BlockView | None:
@@ -209,7 +213,7 @@ class ChainQueries:
         return await self.pending() if ref is BlockTag.PENDING else self.view(ref)
 
     def total_difficulty(self, block: Hash32) -> int | None:
-        """Return the total difficulty of an announced block, or None if the block is unknown."""
+        """Return the total difficulty of a committed block, or None if the block is unknown."""
         return self.store.total_difficulty(block)
 
     # --- the block being built ------------------------------------------------------------------

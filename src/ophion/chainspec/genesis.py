@@ -151,8 +151,8 @@ def _override(values: LowerCaseObject, overrides: Iterable[tuple[str, int]]) -> 
 
 
 def _excess_blob_gas(top: GenesisObject, spec: ChainSpec) -> int:
-    """Read the excess blob gas. The maximum is 88 times the update fraction, so that the blob base fee fits into 127
-    bits.
+    """Read the excess blob gas. The value must be below 88 times the smallest update fraction, so that the blob base
+    fee fits into 127 bits.
     """
     excess = top.number("excessBlobGas") or 0
     most = _MAX_FRACTIONS * min(one.fee_fraction for one in spec.forks.blob_schedule.values())

@@ -8,7 +8,7 @@ All code in this package is pure: no clock, no I/O, no threads, no keys. Time is
     header_rules      rules all engines share, as plain functions that raise `InvalidHeader`
     difficulty        the difficulty formulas of proof of work
     pow               ethash
-    clique            proof of authority after EIP-225; clique_snapshot is its voting state
+    clique            proof of authority as in EIP-225; clique_snapshot is its voting state
     merge             headers at and after the merge
     bft/              IBFT 2.0 and QBFT; bft/bft_schedule moves a chain from IBFT 2.0 to QBFT
     clique_to_qbft    moves a chain from Clique to QBFT at a block

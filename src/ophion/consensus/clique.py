@@ -1,4 +1,4 @@
-"""Clique, proof of authority after EIP-225: the rules of consensus.md 1.4, checked with the parent's snapshot.
+"""Clique, proof of authority as in EIP-225: the rules of consensus.md 1.4, checked with the parent's snapshot.
 
 The author of a block is recovered from its seal. The coinbase is the address on which the author votes. Headers are
 checked in order, because rules 8 to 11 need the signers after the parent.

@@ -66,7 +66,7 @@ class Snapshot(Struct, frozen=True):
         return vote.authorize == (vote.target not in self.signers)
 
     def apply(self, number: int, signer: Address, vote: Vote, is_epoch: bool) -> Snapshot:
-        """Return the state after the next block. Raises `InvalidHeader` if the author may not produce the block."""
+        """Return the state after the next block. Raises `InvalidHeader` if `signer` may not produce the block."""
         if signer not in self.signers:
             raise InvalidHeader("unauthorized signer", signer, "one of the signers")
         if self.signed_recently(signer, number):

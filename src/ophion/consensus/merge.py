@@ -55,7 +55,7 @@ class MergeEngine:
             self._before.check_genesis(header)
 
     def verify(self, header: HashedHeader, parent: HashedHeader, chain: HeaderReader, now: int) -> None:
-        """Check the rules before or after the merge, depending on the parent's total difficulty."""
+        """Check a header by the pre-merge or the post-merge rules, depending on the parent's total difficulty."""
         if not self._follows_merge(parent, chain):
             self._before.verify(header, parent, chain, now)
             return
@@ -122,7 +122,7 @@ class MergeEngine:
         return () if _is_merged(after.header) else self._before.members(after, chain)
 
     def checkpoint(self, header: HashedHeader, chain: HeaderReader) -> bytes | None:
-        """Return the checkpoint of the pre-merge engine."""
+        """Return the checkpoint of the pre-merge engine, or None after the merge."""
         return None if _is_merged(header.header) else self._before.checkpoint(header, chain)
 
     def _follows_merge(self, parent: HashedHeader, chain: HeaderReader) -> bool:

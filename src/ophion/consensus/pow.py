@@ -120,7 +120,7 @@ class PowEngine:
         return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:
-        """Check the ommers: at most two, distinct and valid, each with a parent among the last seven ancestors."""
+        """Check the ommers: at most two, distinct and valid, each a child of the second to seventh ancestor."""
         if not ommers:
             return
         if len(ommers) > MAX_OMMERS:
@@ -143,9 +143,8 @@ class PowEngine:
                 raise InvalidBlock(f"ommer 0x{hashed.hash.hex()}: {error.rule}", error.got, error.expected) from error
 
     def _ancestry(self, header: HashedHeader, chain: HeaderReader) -> tuple[dict[Hash32, HashedHeader], set[Hash32]]:
-        """Return the last seven ancestors by hash, and the hashes that no ommer may have.
-
-        No ommer may be an ommer of these ancestors or the block itself.
+        """Return the last seven ancestors by hash, and the hashes that no ommer may have: the hash of the block itself,
+        and the hashes of the ommers of these ancestors.
         """
         ancestors: dict[Hash32, HashedHeader] = {}
         included = {header.hash}

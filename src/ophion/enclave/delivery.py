@@ -72,7 +72,9 @@ class Delivery:
         return [(recipient, self._push(entry, recipient)) for recipient in recipients]
 
     async def finish(self, entry: EnclaveRecord, pushed: Started) -> None:
-        """Wait until the payload or group counts as sent in this delivery mode. The caller must have stored it."""
+        """Wait until a stored payload or group counts as sent in this delivery mode. Raises `EnclaveError` if sending
+        fails.
+        """
         late: list[bytes] = []
         for recipient, pushes in pushed:
             refusal = await _outcome(pushes)
@@ -108,7 +110,7 @@ class Delivery:
             self._draining.discard(recipient)
 
     async def _hand_over(self, recipient: bytes, rows: Sequence[tuple[bytes, RecordLabel]]) -> bool:
-        """Push outbox rows to a recipient. Returns whether the recipient has answered every push."""
+        """Push outbox rows to a recipient, and remove the answered rows. Returns whether every push was answered."""
         pushed: list[tuple[bytes, RecordLabel, list[asyncio.Future[str | None]]]] = []
         settled: list[Change] = []
         size = 0

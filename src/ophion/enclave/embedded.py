@@ -161,7 +161,7 @@ class EmbeddedEnclave:
         return key
 
     async def receive_many(self, keys: Sequence[bytes]) -> list[OpenedPayload | None]:
-        """Look up payloads in one snapshot. Markers on the chain must refer to these keys."""
+        """Look up payloads of markers on the chain, in one snapshot. Stops counting these payloads against quotas."""
         if len(keys) <= _OPENED_AT_ONCE:
             opened = self.open_many(keys)
         else:
@@ -252,7 +252,7 @@ class EmbeddedEnclave:
         """Store payloads and groups that another enclave pushes. `proven` are the enclave keys that the sender has
         proven. Returns None for each stored item, and the reason for each refused item.
 
-        With `is_peer`, the sender is a peer of the node, so node permissions have already admitted it.
+        With `is_peer`, the sender is a peer of the node, so node permissions have already admitted the sender.
         """
         if is_peer or not self._settings.is_restricted or proven.intersection(self.directory.known()):
             return await self._take(entries, proven, is_pushed=True)
@@ -289,7 +289,7 @@ class EmbeddedEnclave:
         return [(number_of(row), RecordLabel.decode(value)) for row, value in rows]
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Deliver the outbox and fetch missed payloads until cancelled."""
+        """Deliver the outbox, fetch missed payloads and delete expired payloads, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             ready()

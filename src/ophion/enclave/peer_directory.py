@@ -43,7 +43,7 @@ class PeerDirectory:
                 del self._links[key]
 
     def links(self, key: bytes) -> Sequence[EnclaveLink]:
-        """Return the connections to a key. The result is empty while the key's enclave is offline."""
+        """Return the connections to a key; fallback connections only if there are no others. Empty while offline."""
         links = self._links.get(key, ())
         return tuple(link for link in links if not link.is_fallback) or tuple(links)
 

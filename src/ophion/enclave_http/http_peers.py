@@ -159,7 +159,7 @@ class HttpEnclaveLink:
     async def _ask(
         self, path: str, own: bytes, message: bytes, read: Callable[[bytes], T], other: bytes | None = None
     ) -> T:
-        """Send a sealed request and return the decrypted response. Raises `EnclaveLinkLost` for any failure."""
+        """Send a sealed request and return the decrypted response. Any failure ends the connection."""
         keyring = self._enclave.keyring
         recipient = min(self.keys) if other is None else other
         try:

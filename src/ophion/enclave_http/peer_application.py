@@ -82,7 +82,7 @@ class PeerApplication:
         }
 
     def respond(self, request: Request) -> Result:
-        """Respond with the public keys of this enclave, or handle a sealed request."""
+        """Respond with `I'm up!` or the public keys, or start to handle a sealed request or a request of Tessera."""
         if request.path == b"/upcheck":
             return Response(200, (b"I'm up!",), TEXT)
         if self._tessera is not None and self._tessera.is_for_tessera(request):

@@ -122,7 +122,7 @@ class TesseraLink:
         return RecordListing([], after, False)
 
     async def fetch(self, labels: Sequence[RecordLabel]) -> list[EnclaveRecord]:
-        """Return an empty list, because Tessera sends every payload at once and does not serve it later."""
+        """Return an empty list, because Tessera only pushes new payloads and serves no stored ones."""
         return []
 
     # --- connect and close -----------------------------------------------------------------------
@@ -155,8 +155,8 @@ class TesseraLink:
         return info
 
     def mark_lost(self) -> None:
-        """Mark this connection as lost, because a request failed or another URL has proven its key. `TesseraPeers` then
-        closes the connection.
+        """Mark this connection as lost, because a request failed or a configured URL has proven one of the connection's
+        keys. `TesseraPeers` closes the connection soon.
         """
         self.is_lost = True
         self._on_lost()

@@ -95,7 +95,7 @@ class TesseraRequests:
     # --- requests --------------------------------------------------------------------------------
 
     async def _take_party_info(self, request: Request) -> Response:
-        """Record that an enclave is online. The keys in its party info are not proven, so they are not used."""
+        """Request the keys of the calling enclave soon, because the keys in its party info are not proven."""
         await self._rates.charge(self._account(request.address), len(request.body) + REQUEST_BYTES)
         info = await self._run(len(request.body), partial(PartyInfo.decode, request.body))
         self._peers.refresh(info.url)

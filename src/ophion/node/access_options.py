@@ -28,7 +28,7 @@ def names_list(noun: str) -> Callable[[Any], None]:
 
 
 def _percentile(text: str) -> int:
-    """Read a whole number. A decimal point with zeros (50.0) is accepted, because Besu writes it."""
+    """Read a whole number. A decimal point with zeros (50.0) is accepted, because Besu writes percentiles like this."""
     whole, _, fraction = text.partition(".")
     return read_int(text if fraction.strip("0") else whole)
 

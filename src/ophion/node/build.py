@@ -291,7 +291,7 @@ def _mining(
     lanes: Lanes,
     entropy: Entropy,
 ) -> MiningControl:
-    """Return the producer of proof-of-work blocks, or None on a merged chain."""
+    """Return the control of proof-of-work mining. On a merged chain, the control has no sealer."""
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)

@@ -175,9 +175,7 @@ class NodeConfig(Options):
 
     @property
     def has_cheat_codes(self) -> bool:
-        """Whether clients may edit the chain. This requires a node without peers and with cheat-code methods
-        enabled.
-        """
+        """Whether clients may edit the chain: JSON-RPC is enabled with cheat-code methods."""
         services = ((self.http.enabled, self.http.groups), (self.websocket.enabled, self.websocket.groups))
         return any(is_on and not CHEAT_CODES.isdisjoint(groups) for is_on, groups in services)
 

@@ -222,8 +222,8 @@ class DataDirectory:
 
 
 def _close_to_others(path: Path, holds_program: bool) -> None:
-    """Set the mode of files to 0600 and of directories to 0700, also for files of earlier versions. Skips symbolic
-    links.
+    """Withdraw the permissions of group and others from the directory, its database and their files. With
+    `holds_program`, only from the key and the database. Skips symbolic links.
     """
     if holds_program and (path / "key").is_file() and not (path / "key").is_symlink():
         _tighten(path / "key")
@@ -245,9 +245,7 @@ def _tighten(path: Path) -> None:
 
 
 def refuse_in_use(path: Path) -> None:
-    """Raise `StorageError` if a process uses this directory. The directory may be missing, and nothing is written to
-    it.
-    """
+    """Raise `StorageError` if a process uses this directory. The directory may be missing, and is not changed."""
     with suppress(OSError):
         os.close(_taken(path, os.O_RDONLY))
 

@@ -63,7 +63,7 @@ class DevBuild:
         return _ANVIL_EPOCH_SLOTS if dev.preset is DevPreset.ANVIL else 0
 
     def relax(self, chain: Chain, genesis: Genesis) -> None:
-        """Disable validation rules that hinder tests, and start the fork, if any."""
+        """Disable validation rules that hinder tests, begin at the fork or genesis number if any, and set the clock."""
         chain.rules = chain_rules(chain.spec, is_relaxed=True)
         chain.is_relaxed = True
         chain.has_gas_cap = self._config.dev.has_gas_cap

@@ -27,7 +27,7 @@ def opened_fork(settings: ForkSettings) -> Fork:
 
 def _warn_if_away(settings: ForkSettings) -> None:
     """Warn at start if the fork's source does not accept connections, because a request fails only after several
-    retries.
+    retries. A forked block in the cache needs no source.
     """
     number, folder = settings.block_number, settings.cache_path
     if number is not None and folder is not None and find_point(folder, settings.url, number) is not None:

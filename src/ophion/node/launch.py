@@ -165,7 +165,7 @@ def _check_ports(loaded: LoadedConfig[NodeConfig]) -> None:
 
 
 def _open(config: NodeConfig, directory: DataDirectory) -> tuple[PrivateKey, bool, DigestSigner | None]:
-    """Open keys and database, and flush both to disk."""
+    """Open keys and database. Returns the node's key, whether the key is new, and the validator key, if any."""
     key, is_new = directory.key(config.data)
     directory.store(config.storage)
     return key, is_new, config.security_module.open() or directory.validator_key(config.data)

@@ -113,7 +113,7 @@ def load_or_create_key(
     path: Path, entropy: Entropy | None = None, password_file: Path | None = None
 ) -> tuple[PrivateKey, bool]:
     """Return the key in a file and False. If the file is missing, create a key and return it with True."""
-    # a dangling symbolic link points to a key on an unmounted disk, so create no new key
+    # a dangling symbolic link may point to a key on a disk that is not mounted, so create no new key
     if path.exists() or path.is_symlink():
         return load_key(path, password_file), False
     key = new_key(entropy or SystemEntropy())

@@ -86,7 +86,7 @@ def build_network(
     """
     chosen = config.network.network_id
     network_id = core.chain.spec.chain_id if chosen is None else chosen
-    # the seed need not be secret, because it only selects the peers that get whole transactions
+    # the seed need not be secret, because it only selects the peers that get transactions in full
     eth = EthProtocol(core.chain, core.importer, core.pool, lanes, clock, Random(entropy.token(16)), network_id)
     sync = Synchroniser(core.chain, core.importer, eth, lanes)
     sync.changed.listen(core.mining.follow)

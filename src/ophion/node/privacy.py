@@ -80,7 +80,7 @@ def check_states(store: Store) -> None:
 
 
 def check_no_private_states(store: Store) -> None:
-    """Raise `StorageError` if private states exist, because they depend on public states that pruning would remove."""
+    """Raise `StorageError` if private states depend on public states that pruning would remove for the first time."""
     if PrivateLedger(store).groups(bytes(HASH_LENGTH), 1) and not has_dropped_states(store):
         raise StorageError(
             "This database holds private states, which are built on the states of old blocks: --state-history would"

@@ -53,7 +53,7 @@ class NodeAccess:
         """The discovery protocol. None if discovery is disabled."""
 
     def forget(self, node_id: bytes) -> None:
-        """Forget that a static peer was refused, because the peer was removed."""
+        """Forget that a static peer was refused. Called when the peer is removed."""
         self._refused_static.discard(node_id)
 
     def may_discover(self, enode: Enode, action: Action) -> bool:
@@ -99,8 +99,8 @@ class NodeAccess:
         return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)
 
     def has_own_quota(self, node_id: bytes) -> bool:
-        """Whether a node has a quota of its own, instead of a share in the quota of unknown nodes. Static peers,
-        validators and permitted nodes have one.
+        """Whether a node has a quota of its own, instead of a share in the quota of unknown nodes. True for static
+        peers, validators and permitted nodes.
         """
         return self._plan.has_reserved_slot(node_id) or self._rules.names(node_id)
 

@@ -46,7 +46,7 @@ class OpenConnections:
             self._has_left.set()
 
     def track_leaving(self, connection: Connection, is_bounded: bool) -> None:
-        """Track a closing connection. Above the limit, abort the oldest closing connection."""
+        """Track a closing connection. If `is_bounded`, abort the oldest closing connection above the limit of 128."""
         self._leaving[connection] = None
         if len(self._leaving) > _MAX_LEAVING and is_bounded:
             oldest = next(iter(self._leaving))
@@ -54,7 +54,7 @@ class OpenConnections:
             oldest.abort()
 
     async def disconnect_all(self) -> None:
-        """Send a Disconnect to all peers and wait for them to close, up to the timeout."""
+        """Send a Disconnect to all peers and wait until all connections are closed, up to the timeout."""
         for connection in tuple(self._open):
             connection.disconnect(DisconnectReason.CLIENT_QUITTING, "this node stops")
         with contextlib.suppress(TimeoutError):

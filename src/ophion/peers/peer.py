@@ -105,7 +105,7 @@ class Peer:
         self.is_static = is_static
         """Whether the peer is a static peer. May change during the connection."""
         self.is_permitted = False
-        """Whether the permission rules name this node."""
+        """Whether the permission rules name the peer."""
         self.since = since
         """Unix time of Hello."""
         self.score = FIRST_SCORE
@@ -142,7 +142,7 @@ class Peer:
         self._link.limit(self._shared[capability], code, size)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Run a task until the connection ends. Returns False if the peer has too many tasks already.
+        """Run a task until the connection ends. Returns False after the end, or for too many tasks.
 
         `PeerMisbehaved` and `DecodeError` raised by the task end the connection.
         """
@@ -157,7 +157,7 @@ class Peer:
         self.score = min(self.score + 1, BEST_SCORE)
 
     def penalize(self, points: int = 1) -> None:
-        """Lower the score after a useless or late response."""
+        """Lower the score, for example after a useless or late response."""
         self.score -= points
 
     def unlink(self) -> None:

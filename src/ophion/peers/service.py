@@ -195,7 +195,7 @@ class PeerService:
         return was_static
 
     def recheck(self) -> None:
-        """Disconnect the peers that the permission rules no longer permit."""
+        """Disconnect the peers that the permission rules no longer permit, and remove such nodes from discovery."""
         for peer in self.peers:
             action = Action.KEEP_INBOUND if peer.is_inbound else Action.KEEP_OUTBOUND
             refusal = self._rules.refusal_of(peer.enode, action)
@@ -206,7 +206,7 @@ class PeerService:
             self.discovery.recheck()
 
     def offer(self, enode: Enode) -> None:
-        """Accept a live node from discovery for dialling."""
+        """Accept a live node from discovery for dialling, if this node may dial it."""
         if self._access.may_dial(enode):
             self.plan.offer(enode, self._clock.monotonic())
             self._dialer.wake()
@@ -298,7 +298,7 @@ class PeerService:
         external = await mapping.ask()
         if external is not None:
             self._host = external
-            # use the external address, because the permissioning contract lists this node with it
+            # use the external address, because the permissioning contract lists this node at that address
             self._rules.local = Enode(self._key.public_key, external, port, port)
             self._rules.changed.publish(None)
             if self.discovery is not None:
@@ -308,7 +308,7 @@ class PeerService:
     # --- inbound connections ---------------------------------------------------------------------------
 
     def _receive(self, accepted: socket.socket, received: bytes) -> Connection | None:
-        """Create the connection of an accepted socket and start its task."""
+        """Create the connection of an accepted socket and start its task. Returns None if the service does not run."""
         if self._tasks is None or self._port is None or self._context is None or self._identity is None:
             return None
         connection = Connection(self._context, Session(self._identity, self._entropy))
@@ -349,7 +349,9 @@ class PeerService:
     # --- ConnectionManager (called by connections) -----------------------------------------------------
 
     def judge(self, peer: Peer) -> None:
-        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved` to reject the peer."""
+        """Check permissions, bans and limits after Hello. Raises `PeerMisbehaved`, or ends an older connection to the
+        node.
+        """
         peer.enode = self._access.listener_of(peer)
         refusal = self._rules.refusal_of(peer.enode, Action.ACCEPT if peer.is_inbound else Action.DIAL)
         if refusal is not None:

@@ -160,7 +160,7 @@ def _search_request(kind: str, address: tuple[str, int]) -> bytes:
 
 
 async def _read_description(answer: bytes, sender: str) -> Gateway | None:
-    """Fetch the device description of a router. Returns None if the description is unusable."""
+    """Fetch the device description to which a router's answer refers. Returns None if either is unusable."""
     location = _LOCATION.search(answer)
     if location is None:
         return None

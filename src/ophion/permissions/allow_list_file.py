@@ -74,7 +74,7 @@ class RulesFile(Generic[T]):
         return entries
 
     def is_read_only(self) -> bool:
-        """Whether the mode of the file is read-only, even if this process could write it."""
+        """Whether this process cannot write the file, or its mode is read-only (which does not bind the superuser)."""
         try:
             mode = self.path.stat().st_mode
         except OSError:

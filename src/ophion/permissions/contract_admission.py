@@ -56,7 +56,7 @@ class ContractAdmission:
                 self._answers[transaction.hash] = refused.get(position)
 
     def refusal(self, transaction: Transaction) -> str | None:
-        """Explain why the next block may not contain the transaction. Returns None if the contract permits it."""
+        """Explain why the next block may not contain a transaction. None if the contract permits it or is too slow."""
         head = self._chain.head
         if self._answered_at == head.hash and transaction.hash in self._answers:
             return self._answers[transaction.hash]

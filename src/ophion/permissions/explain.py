@@ -119,7 +119,7 @@ def _by_contract(
 
 
 def _since(chain: Chain, block: HashedHeader, is_same: Callable[[HashedHeader, State], bool]) -> int | None:
-    """Return the block since which the answer has not changed, or None if that block is too far back."""
+    """Return the block since which the answer is the same. None if too far back, or if older states are missing."""
     cursor = block
     for _ in range(_REACH):
         if cursor.number == 0:

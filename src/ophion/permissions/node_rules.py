@@ -131,7 +131,7 @@ class NodeRules:
         return self._by_contract(self.contract, source, destination, action)
 
     def _by_contract(self, contract: NodeContract, source: Enode, destination: Enode, action: Action) -> str | None:
-        """Apply the contract at the head; while the node syncs, only bootnodes are permitted."""
+        """Apply the contract at the head. While this node syncs, only bootnodes are permitted, if it has any."""
         for end in (source, destination):
             if not end.ip:
                 return f"the address of {end.host} is not known yet"
@@ -147,7 +147,7 @@ class NodeRules:
         return contract.refusal(source, destination)
 
     def is_exempt(self, remote: Enode) -> bool:
-        """Whether a bootnode is exempt from the contract, because this node still needs bootnodes to sync."""
+        """Whether a bootnode is exempt from the contract, because this node is not in sync or has no other peers."""
         return remote.node_id in self._bootnodes and (not self.is_in_sync() or self._has_only_bootnodes())
 
     def _has_only_bootnodes(self) -> bool:

@@ -107,7 +107,7 @@ class Permissions:
             )
 
     def use_contracts(self, config: PermissionConfig, chain: Chain) -> None:
-        """Use the configured contracts. Raises `ConfigError` if the node contract is missing."""
+        """Use the configured contracts. Raises `ConfigError` if the node contract is missing or does not answer."""
         if config.accounts_contract_enabled and config.accounts_contract is not None:
             from ophion.permissions.account_contract import AccountContract
 
@@ -157,7 +157,7 @@ class Permissions:
 
     def account_refusal(self, sender: Address) -> str | None:
         """Explain why the list of this node does not permit an account to send. Returns None if the list permits the
-        account.
+        account, or if there is no list.
         """
         accounts = self._accounts
         if accounts is None:
@@ -247,7 +247,7 @@ class Permissions:
     def _changed(self, task: asyncio.Task[None]) -> None:
         self._changes.discard(task)
         if not task.cancelled():
-            task.exception()  # mark the exception as retrieved, because a cancelled caller does not
+            task.exception()  # retrieve the exception, because a cancelled caller does not (asyncio would log it)
 
     async def _change(self, lane: Lane, prepare: Callable[[], Callable[[], None]]) -> None:
         async with self._turn:

@@ -106,7 +106,7 @@ def _is_capped(head: PoolHead, rank: int) -> bool:
 
 
 def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> Bounds | None:
-    """Return `CHECKS` as numeric limits for the fast path."""
+    """Return `CHECKS` as numeric limits for the fast path. None if the head lacks a value or a limit is too large."""
     if head.chain_id is None or head.state is None:
         return None
     if max(head.chain_id, head.gas_limit) > _LAST_NONCE or max(head.base_fee, *least) >= _MAX_FAST_PRICE:
@@ -222,7 +222,7 @@ def tip_is_within_fee(request: AdmissionRequest, context: AdmissionContext) -> P
 
 
 def chain_id_fits(request: AdmissionRequest, context: AdmissionContext) -> PoolRejected | None:
-    """Check the chain id. A transaction without a chain id (before EIP-155) is refused only if the node requires chain
+    """Check the chain id. A local transaction without a chain id (before EIP-155) is refused if the node requires chain
     ids.
     """
     chain_id = request.chain_id

@@ -138,7 +138,7 @@ class TransactionJournal:
             raise self._failed(error) from error
 
     def sync_job(self) -> Callable[[], None] | None:
-        """Return a job for a worker thread that flushes the appended lines, or None if no line was appended."""
+        """Return a job for a worker thread that flushes lines and completes a rewrite, or None if neither is needed."""
         if self._file is None or not (self._is_dirty or self._is_beside):
             return None
         is_dirty, self._is_dirty, is_beside, rest = self._is_dirty, False, self._is_beside, self._rest

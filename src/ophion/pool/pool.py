@@ -185,7 +185,7 @@ class TxPool:
             self.events.publish(Dropped(tuple(evicted), DropReason.EVICTED))
 
     def forget_accounts(self) -> None:
-        """Clear the cached nonces, balances and refusals of senders, because the account rules have changed."""
+        """Clear the cached nonces, balances and refusals of senders. Called when the account rules have changed."""
         self._admitter.accounts.clear()
 
     # --- queries --------------------------------------------------------------------------------

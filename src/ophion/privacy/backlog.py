@@ -116,7 +116,9 @@ class Backlog:
         self._new_groups_s = 0.0
 
     def charge_walk(self, payloads: Iterable[Payload], elapsed_s: float, is_established: bool) -> None:
-        """Charge senders for the time that their payloads took outside the backlog."""
+        """Charge the senders, and for new groups also the shared budget, for the time that payloads took outside the
+        backlog.
+        """
         self.budget.charge(payloads, elapsed_s)
         if not is_established:
             self._new_groups_s += elapsed_s
@@ -167,8 +169,8 @@ class Backlog:
         return min(ready, key=lambda one: self.budget.used_s(one[1].sender), default=None)
 
     def slice(self, behind: BehindGroup) -> list[Payload]:
-        """Return the payloads to run next in the current block. A payload above the gas limit ends the slice, and
-        suspends the group if it is the first payload.
+        """Return the payloads to run next in the current block: one, or more within `MAX_WALK_GAS`. A payload above the
+        gas limit ends the slice, and suspends the group if it is the first payload.
         """
         selected: list[Payload] = []
         gas = 0

@@ -86,7 +86,7 @@ class BacklogExecutor:
         return payloads
 
     async def _next_block(self, group: bytes, behind: BehindGroup) -> bool:
-        """Load the next block of a group. If no block is left, finish the group and return False."""
+        """Load the next block of a group. Returns False if the block has no payload, or no block is left to run."""
         known = {number for number, _ in self._executor.ledger.blocks(group, behind.first, _ALL_BLOCKS)}
         waiting = {number for number in known | behind.blocks if number >= behind.first}
         header = self._chain.canonical(min(waiting)) if waiting and min(waiting) <= self._executor.number else None

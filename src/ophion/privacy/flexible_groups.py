@@ -127,7 +127,7 @@ class FlexibleGroups:
 
 
 def _added(transaction: PrivateTransaction) -> list[bytes] | None:
-    """Return the keys that a transaction adds to its group, or None if it adds no keys."""
+    """Return the keys that a transaction adds to its group, or None if it adds none. Raises `PrivacyRefused`."""
     data = transaction.data
     if transaction.to != PROXY or data[:4] not in (_ADD_BYTES, _ADD_WORDS):
         return None

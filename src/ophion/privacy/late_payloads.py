@@ -80,7 +80,7 @@ class LatePayloads:
 
     async def request_payloads(self, keys: list[bytes]) -> list[bytes]:
         """Ask the enclave for payloads whose markers the executor has already processed. Returns the keys of the
-        payloads that it has now. These payloads are executed as late payloads.
+        payloads that the enclave has now, and schedules these as late payloads.
         """
         read = await self._payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]

@@ -26,8 +26,8 @@ _KEYS_KEY: Final = "enclave-keys"
 async def warn_of_missed_markers(
     store: Store, lane: Lane, precompile: Address, is_flexible: bool, has_followed: bool
 ) -> None:
-    """Warn if the options that identify markers have changed. Markers that the node skipped before are not executed
-    now.
+    """Store the options that identify markers before the first block is followed. Later, warn if these options have
+    changed, because markers that the node skipped before are not executed now.
     """
     taken = precompile + bytes([is_flexible])
     known = store.meta(_MARKERS_KEY)

@@ -86,7 +86,7 @@ class PayloadHandover:
         return _NOWHERE
 
     def _is_member(self, group: bytes) -> bool:
-        """Whether this node is a member of the group, in the latest group state that the node has."""
+        """Whether this node is a member of a group in its latest known state. True if the members are not known."""
         found = self._ledger.membership(group, _ALL_BLOCKS)
         return found is None or not self._payloads.own_keys.isdisjoint(found[2])
 

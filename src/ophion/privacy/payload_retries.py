@@ -94,7 +94,7 @@ class PayloadRetries:
                 continue
 
     def _take(self, now: float) -> list[bytes]:
-        """Return the keys that are due, and schedule each again after a pause."""
+        """Return the due keys, and schedule each again after a pause. Gives up on keys after `GIVE_UP_S` seconds."""
         taken: list[bytes] = []
         while self._due and self._due[0][0] <= now and len(taken) < AT_ONCE:
             _, key = heapq.heappop(self._due)

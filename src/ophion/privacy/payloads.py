@@ -135,7 +135,9 @@ class Payloads:
         )
 
     async def _members_for(self, found: ReadablePayload) -> list[bytes] | None:
-        """Return the keys that may send to the group of a payload. None if the group or its member list is unknown."""
+        """Return the keys that may send to the group of a payload. None if the keys are not known, such as those of a
+        `privateFor` group with a remote enclave.
+        """
         if self._enclave.reports_late_payloads or found.version is not None:
             return await self._members_of(found.sealed_for)
         if _names_recipients(found.transaction):

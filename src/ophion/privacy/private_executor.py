@@ -182,7 +182,7 @@ class PrivateExecutor:
             await asyncio.sleep(0)  # let block import run before the next step
 
     async def _step(self) -> None:
-        """Advance private execution to the head, or by one batch of blocks."""
+        """Advance private execution by one batch of blocks, at most to the head."""
         if self._chain.history_start > self._mark[1] + 1:
             # wait, because markers are read from the oldest block on, but old bodies are downloaded from the newest
             # block on
@@ -194,7 +194,8 @@ class PrivateExecutor:
         if not blocks:
             return
         if markers and self.payloads.is_flexible and await self.hand_overs.take(block.hash for block in blocks):
-            # execute earlier transactions of a group before the transaction that added this member to the group
+            # a marker has added this node to a group and handed over the group's earlier transactions: execute these
+            # first
             await self.late.settle()
         executed: list[ExecutedTransaction] = []
         if markers:
@@ -206,8 +207,8 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # queue retries only after the write: a found payload is marked as late only if its marker is in the
-            # database
+            # queue retries after the write: a retry marks a found payload as late, which needs the payload's marker in
+            # the database
             self._retries.missed(self._missed)
             self._missed.clear()
             # store the handed-over payloads again, because a payload that arrived during the write is not marked as
@@ -325,7 +326,9 @@ class PrivateExecutor:
         return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
 
     async def load_payloads(self, places: list[MarkerPosition], only: bytes | None) -> list[Payload]:
-        """Return the payloads of these markers that this node can read, in the form that the extension expects."""
+        """Return the payloads of these markers that this node can read, in the form that the extension expects. With
+        `only`, return the payloads of that group. Otherwise, note missing payloads of a remote enclave for retries.
+        """
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.reports_late_payloads:
             self._missed += [place.payload_key for place, one in zip(places, read, strict=True) if one is None]

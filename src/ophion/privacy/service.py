@@ -61,7 +61,7 @@ class Privacy:
         return await self._submission.send(raw, self.tenants.keys())
 
     async def distribute(self, raw: bytes) -> bytes:
-        """Check and distribute a private transaction without a marker. Returns the payload key."""
+        """Check and distribute a private transaction without a marker. Returns the data for the marker."""
         return await self._submission.distribute(raw, self.tenants.keys())
 
     # --- transactions ---------------------------------------------------------------------------
@@ -79,8 +79,8 @@ class Privacy:
         await self.executor.wait_for_group(group, FOLLOW_LIMIT_S)
 
     async def receipt(self, marker: Hash32) -> tuple[PrivateReceiptRecord, MarkerPosition] | None:
-        """Return the receipt of a transaction. None if its marker is not mined or the client may not see the
-        transaction.
+        """Return the receipt of a transaction. None if its marker is not mined, if this node has no result, or if the
+        client may not see the transaction.
         """
         await self.settled()
         place = self._place(marker)
@@ -165,7 +165,7 @@ class Privacy:
             raise EnclaveError("a tenant finds groups that have the tenant's key among their members", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
-        """Return the key with which this node acts in a group of these members."""
+        """Return the own key that is among these members, or else the default key."""
         keys = self.tenants.keys()
         return next((key for key in keys if key in members), keys[0])
 
@@ -190,7 +190,7 @@ class Privacy:
         waiting = self.executor.backlog.group_of(key)
         if waiting is not None and await self._may_see_group(waiting):
             return found | self._backlogged(waiting)
-        if self.tenants.key() is not None:  # do not show a tenant whether another tenant has the payload
+        if self.tenants.key() is not None:  # do not reveal to a tenant whether another tenant has the payload
             return found | {"state": "not ours", "reason": _NOT_OURS}
         return found | await self._without_result(key)
 

@@ -71,8 +71,8 @@ class Submission:
         """Number of transactions that are being sent."""
 
     async def send(self, raw: bytes, keys: tuple[bytes, ...]) -> Hash32:
-        """Check, distribute and mark a transaction. Returns the marker's hash. `keys` are the allowed values of
-        privateFrom.
+        """Check and distribute a transaction, and send its marker. Returns the marker's hash. `keys` are the allowed
+        values of privateFrom.
         """
         self._open += 1
         try:
@@ -88,7 +88,7 @@ class Submission:
         return self._markers.draft(MarkerRequest(data, transaction.gas_price, transaction.gas_limit))
 
     async def distribute(self, raw: bytes, keys: tuple[bytes, ...]) -> bytes:
-        """Check and distribute a transaction, but send no marker: the client sends the marker itself."""
+        """Check and distribute a transaction. Returns the data for the marker, which the client sends itself."""
         return await self._distribute(await self.check(raw, keys))
 
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> CheckedTransaction:
@@ -131,8 +131,8 @@ class Submission:
         return id
 
     async def _distribute(self, checked: CheckedTransaction, sealed: Callable[[bytes], None] | None = None) -> bytes:
-        """Send the payload to the participants. Calls `sealed` with the payload key before delivery, except for
-        flexible groups.
+        """Send the payload to the participants. Returns the data for the marker. Calls `sealed` with the payload key
+        before delivery, except for flexible groups.
         """
         transaction = checked.transaction
         if self._flexible is not None:

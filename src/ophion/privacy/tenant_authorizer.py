@@ -70,7 +70,9 @@ class TenantAuthorizer:
             raise PrivacyRefused(NOT_A_MEMBER)
 
     async def is_member(self, key: bytes, group_id: bytes, named: Sequence[bytes] = ()) -> bool:
-        """Whether a key is currently a member of a group. False for a group that this node does not know."""
+        """Whether a key is currently a member of a group. `named` are the members if this node does not know the group.
+        True for an unknown legacy group of only this key.
+        """
         members = self._flexible_members(group_id)
         if members is None:
             group = await self._enclave.group(group_id)
@@ -80,7 +82,7 @@ class TenantAuthorizer:
         return key in members
 
     async def may_see(self, record: PrivateReceiptRecord) -> bool:
-        """Whether the tenant may see a result: as sender, as recipient, or as a current member of the group."""
+        """Whether the tenant may see a result: as sender, recipient or current member. True without multi-tenancy."""
         key = self.key()
         if key is None:
             return True

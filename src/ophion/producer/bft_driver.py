@@ -296,7 +296,7 @@ class BftDriver:
                 self._blocks.begin_early(item)
 
     def _as_new_head(self, head: HashedHeader) -> BftEvent:
-        """Return the event for a new head, or `Suspended` if the validators of the next block cannot be computed."""
+        """Prepare for the height after a head. Returns its event, or `Suspended` if its validators are unknown."""
         self._blocks.executed.forget_decided(head.number)
         # call `clients` before the new state machine starts, because `clients` needs the validators of the old one
         clients = list(self._gossip.clients())

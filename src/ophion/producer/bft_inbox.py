@@ -56,7 +56,7 @@ class BftInbox:
             self._running()[1].counts.dropped += 1
 
     def clear(self) -> None:
-        """Drop the waiting messages, because consensus and its tasks have stopped."""
+        """Drop the waiting messages. Called when consensus and its tasks have stopped."""
         self._intake.clear()
 
     def _take(self, raw: RawMessage, peer: Address | None) -> None:

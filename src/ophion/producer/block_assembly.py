@@ -95,8 +95,8 @@ class Assembler:
     ) -> None:
         """Begin the block on `parent` before it is due. The block is finished at `due` (monotonic time).
 
-        `state` is given if the parent is not on disk yet. Does nothing if the block has been begun, or if its header
-        cannot be known yet. `assemble` then builds the whole block when it is due.
+        `state` is given if the parent is not on disk yet. Does nothing if the block has been begun. If its header
+        cannot be known yet, `assemble` builds the whole block when it is due.
         """
         growing = self._growing
         if growing is not None and growing.plan.parent.hash == parent.hash and not growing.is_closed:
@@ -129,7 +129,9 @@ class Assembler:
             self._growing = None
 
     async def _prebuilt(self, parent: HashedHeader, preferences: BlockPreferences) -> FilledBlock | None:
-        """Return the block that was begun early on this parent, or None if its preferences have changed."""
+        """Finish the block that was begun early. Returns None if there is none for this parent and time, or it must be
+        rebuilt.
+        """
         growing, self._growing = self._growing, None
         if growing is None:
             return None
@@ -168,7 +170,7 @@ class Assembler:
     def produce_inline(self, deadline_s: float) -> bool:
         """Build and commit a block in the calling thread, for a development node whose write lane is idle.
 
-        Returns False, and changes nothing, if the candidates do not all fit into a block before the deadline.
+        Returns False, and changes nothing, if there are no candidates, or not all fit into a block before the deadline.
         """
         started_at, parent = self.clock.monotonic(), self.chain.head
         draft = self._builder.draft(parent, self.preferences())

@@ -258,7 +258,10 @@ class CliqueSealer:
     # --- nodes that share the key ---------------------------------------------------------------
 
     async def _claim(self, shared: SharedSeals, built: BuiltBlock) -> bool:
-        """Claim a block before it is sealed. Returns False if another node of this signer has claimed another block."""
+        """Claim a block before it is sealed. Returns False if the vote store is unavailable, or if another node of this
+        signer has claimed another block. In the second case, waits for that block, and seals that block if it does not
+        arrive.
+        """
         header = built.header
         weight = self._chain.total_difficulty(header.parent_hash) or 0
         block = built.body.encode_block(header.encode())
@@ -278,7 +281,7 @@ class CliqueSealer:
         return False
 
     async def _adopt(self, shared: SharedSeals, parent: Hash32, digest: Hash32 | None) -> None:
-        """Seal the block that another node with the same key has reserved, but not sent."""
+        """Seal the block that another node with the same key has claimed, but not sent."""
         block = await shared.claimed_block()
         if block is None:
             return

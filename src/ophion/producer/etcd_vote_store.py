@@ -145,7 +145,7 @@ class EtcdVoteStore:
         self._stored, self._revision = stored, entry.mod_revision if entry is not None else 0
 
     async def _call(self, method: str, request: bytes, decode: Callable[[bytes], _Reply]) -> _Reply:
-        """Call the server that replied last. If it does not reply, try the other servers."""
+        """Call the server that replied last, then the other servers. Raises `VotesUnavailable` if none replies."""
         problems = []
         for client in self._clients.copy():
             try:

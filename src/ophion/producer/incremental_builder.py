@@ -289,7 +289,7 @@ class IncrementalBuilder:
             self._ready.append(item)
 
     def _leave_out(self, item: PooledTransaction) -> None:
-        """Exclude a transaction that does not fit into the block."""
+        """Note the tip of a transaction that is excluded because it does not fit into the block."""
         self._left_out = max(self._left_out, item.tip(self._base_fee))
 
     def _run(self, batch: Sequence[PooledTransaction], deadline_s: float, settled: int) -> _BuildStep:

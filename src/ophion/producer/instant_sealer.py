@@ -108,7 +108,7 @@ class InstantSealer:
 
     async def mined(self, hash: Hash32) -> None:
         """Wait until a pooled transaction is in a block, or until the sealer knows that the next blocks will not
-        include the transaction.
+        include the transaction, for a bounded time.
         """
         deadline = self._clock.monotonic() + self._timeout_s
         while self._is_imminent(hash):
@@ -120,7 +120,7 @@ class InstantSealer:
                 return
 
     def _is_imminent(self, hash: Hash32) -> bool:
-        """Whether a transaction is pending and the sealer is running."""
+        """Whether a transaction is pending, and the sealer is building a block or about to begin one."""
         is_active = self._is_busy or (self.is_enabled and self._wake.is_set())
         return is_active and self._assembler.pool.get(hash) is not None
 
@@ -145,7 +145,9 @@ class InstantSealer:
         self._looked_up = True
 
     def _is_fast(self, sender: Address) -> bool:
-        """Whether a sender sends its next transaction without requesting its last result."""
+        """Whether a sender sends again within `_FAST_SENDER_S`, without a request for a receipt since the last
+        response.
+        """
         if self._looked_up:
             return False
         return self._clock.monotonic() - self._answered_at.get(sender, -1.0) < _FAST_SENDER_S

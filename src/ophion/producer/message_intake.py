@@ -57,7 +57,7 @@ class MessageIntake:
         return len(raw.data) > MAX_INLINE_BYTES or peer in self._waiting
 
     def put(self, raw: RawMessage, peer: Address | None, tasks: asyncio.TaskGroup) -> bool:
-        """Queue a message. Returns False when too many messages of the peer are queued."""
+        """Queue a message. Returns False when too many messages or bytes of the peer are queued."""
         waiting = self._waiting.get(peer)
         if waiting is None:
             waiting = self._waiting[peer] = _Waiting()
@@ -88,5 +88,5 @@ class MessageIntake:
                 del self._waiting[peer]
 
     def clear(self) -> None:
-        """Drop all messages, because consensus and its tasks have stopped."""
+        """Drop all messages. Called when consensus and its tasks have stopped."""
         self._waiting.clear()

@@ -51,7 +51,8 @@ class MigrationSealer:
     async def _run_while(self, is_due: bool) -> None:
         """Run one sealer until the head requires the other sealer. Raises the error of a sealer that fails.
 
-        The head may go back below the last Clique block, because a shorter Clique branch may be heavier.
+        The sealer may change back to Clique: a heavier, but shorter Clique branch moves the head below the last Clique
+        block.
         """
         changed = asyncio.Event()
 

@@ -94,7 +94,7 @@ class MiningControl:
         return self._is_wanted and not self._is_behind
 
     def start(self) -> None:
-        """Start producing blocks. Raises `CoinbaseNotSet` without a coinbase."""
+        """Start producing blocks. Raises `ProductionUnavailable` without a sealer, and `CoinbaseNotSet`."""
         if self._sealer is None:
             raise ProductionUnavailable(self._engine_name)
         if self.coinbase is None:
@@ -108,7 +108,7 @@ class MiningControl:
         self._apply()
 
     def follow(self, is_in_sync: bool) -> None:
-        """Pause while this node is far behind its network, because a block on an old head is useless."""
+        """Pause while this node is not in sync, because a block on an old head is useless. Otherwise resume."""
         if self._is_wanted and self._sealer is not None and self._is_behind == is_in_sync:
             log.info("Resuming mining operations" if is_in_sync else "Pausing mining while behind chain head")
         self._is_behind = not is_in_sync
@@ -122,7 +122,7 @@ class MiningControl:
 
     @property
     def vote_store_problem(self) -> str | None:
-        """Why a validator cannot sign; None if it can sign or uses no shared vote store."""
+        """Why the shared vote store or the security module is unavailable; None if each is available or not used."""
         problem: str | None = getattr(self._sealer, "vote_store_problem", None)
         return problem
 

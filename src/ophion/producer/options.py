@@ -167,7 +167,7 @@ class ConsensusConfig(Options):
             if self.vote_store_certificate_file is not None:
                 option_name = "--vote-store-certificate-file, --vote-store-key-file"
                 context.load_cert_chain(self.vote_store_certificate_file, self.vote_store_key_file)
-        except OSError as error:  # the error may also be an error of OpenSSL
+        except OSError as error:  # errors of OpenSSL are subclasses of OSError
             raise ConfigError(f"{option_name}: the certificates of the vote store cannot be used: {error}") from error
         return context
 

@@ -60,7 +60,7 @@ class PeerHeightGuard:
         self._connecting = connecting
 
     def check_rules(self, head: int, validators: Collection[Address]) -> None:
-        """Raise `UnknownRules` if validators announce rules for the block after `head` that this node does not know."""
+        """Raise `UnknownRules` if more than f validators announce unknown rules for the block after `head`."""
         error = unknown_rules(self._announced(), validators, head + 1)
         if error is not None:
             raise error
@@ -78,10 +78,10 @@ class PeerHeightGuard:
         if self._started_at is None or now < self._started_at:
             self._started_at = now
         if self._deadline is not None:
-            # the clock may be set back
+            # if the clock was set back, wait one timeout at most
             self._deadline = min(self._deadline, now + timeout_s)
         if self._awaits_validators(validators, now - self._started_at):
-            # set a new deadline before the old one has passed, because the state machine begins at the last one it got
+            # set a new deadline before the old one passes, because the state machine begins at the latest deadline
             self._deadline = None
         elif self._deadline is not None and now >= self._deadline:
             # the wait has ended: from now on, ignore the validators that reported a higher head and sent no block

@@ -84,8 +84,8 @@ class WorkPackages:
             self._reports.popitem(last=False)
 
     async def candidate(self) -> _Candidate:
-        """Return a candidate on the head. Makes a new candidate when the head has changed or, after a while, when
-        the pool has changed.
+        """Return a candidate on the head. Makes a new candidate when the head has changed, after `_REFRESH_S` if the
+        pool has changed, and after `_LIFETIME_S`.
         """
         async with self._making:
             current = self._current

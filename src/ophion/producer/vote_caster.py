@@ -83,7 +83,7 @@ class VoteCaster:
             tasks.create_task(self._work())
 
     def clear(self) -> None:
-        """Drop all `CastVote` orders, because consensus has stopped."""
+        """Drop all `CastVote` orders and close the shared vote store, after consensus has stopped."""
         self._orders.clear()
         self._shared.close()
 

@@ -102,7 +102,7 @@ def _encoded(engine: Engine, header: Header) -> bytes:
 
 
 def _confirmations(chain: Chain, block: HashedHeader) -> list[Header]:
-    """Return the Clique headers after a block until more than half of the signers have signed."""
+    """Return the Clique headers after a block until more than half of the signers have signed. Raises `ProofError`."""
     engine = chain.engine
     if not isinstance(engine, CliqueEngine):
         return []

@@ -122,7 +122,7 @@ class BftSeals:
             self._tally = Tally.of(self.validators)
 
     def _restarts(self, first: int, last: int) -> list[int]:
-        """Return the last epoch block of each protocol within a range of blocks."""
+        """Return blocks of a range at which votes restart: per era, the block before it and the last epoch block."""
         found = []
         for era in self._eras:
             start = max(era.first - 1, 0)

@@ -103,7 +103,7 @@ def _node(entries: Sequence[tuple[bytes, bytes]], depth: int, target: bytes | No
     else:
         last = entries[-1][0]
         shared = depth
-        while first[shared] == last[shared]:  # no key is a prefix of another key, as RLP is prefix-free
+        while first[shared] == last[shared]:  # no key is a prefix of another key, so the keys differ at some nibble
             shared += 1
         if shared > depth:
             below = _child(entries, shared, target, path)

@@ -120,7 +120,7 @@ class _Search:
         if name == "address":
             return checksum_address(random.choice(self.addresses))
         if name == "bool":
-            return random.random() < 0.5  # the random generator has a fixed seed
+            return random.random() < 0.5  # `random` is the generator with the seed of the run
         if name.startswith(("uint", "int")):
             return self._number(name)
         if name == "string":

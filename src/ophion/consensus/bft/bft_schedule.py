@@ -46,10 +46,10 @@ class BlockSettings(Struct, frozen=True):
 
 
 class ProtocolEra(Struct, frozen=True):
-    """A range of blocks with one protocol."""
+    """An era: a range of blocks with one protocol."""
 
     first: int
-    """First block of the range. Epochs count from the block before the range."""
+    """First block of the era. Epochs count from the block before the era."""
     protocol: BftProtocol
     parameters: BftParameters
 
@@ -66,8 +66,7 @@ class BftSchedule:
         self._spec = spec
         self._eras = _eras(spec)
         """Eras in ascending order. The first era begins at block 0, or after the last Clique block."""
-        # Cache the range of the last block, because a node calls `era` a dozen times per block. Most networks have one
-        # range.
+        # a node calls `era` a dozen times per block, so skip the search if there is one era, as in most networks
         self._only_era = self._eras[0] if len(self._eras) == 1 else None
         self._first_settings = {era.first: _first_settings(era.parameters) for era in self._eras}
 
@@ -82,13 +81,13 @@ class BftSchedule:
         return tuple(era.protocol for era in self._eras)
 
     def era(self, number: int) -> ProtocolEra:
-        """Return the range of blocks with one protocol that contains this block."""
+        """Return the era of a block."""
         if self._only_era is not None:
             return self._only_era
         return next(era for era in reversed(self._eras) if number >= era.first)
 
     def era_after(self, number: int) -> ProtocolEra:
-        """Return the protocol range of the next block. Votes in this block already count by the rules of that range."""
+        """Return the era of the next block. Votes in this block already count by the rules of that era."""
         return self.era(number + 1)
 
     def settings(self, number: int, timestamp: int) -> BlockSettings:

@@ -59,7 +59,7 @@ class BftEngine:
         self._recover_seal = recover_seal
         self.schedule = BftSchedule(spec)
         self.validators = ValidatorProvider(self.schedule)
-        # cache verified headers, because a gossiped header is verified twice. The key includes the extra data, because
+        # cache recovered sealers, because a gossiped header is verified twice. The key includes the extra data, because
         # the hash does not cover the seals.
         self._sealers: OrderedDict[tuple[Hash32, bytes], tuple[Address | None, ...]] = OrderedDict()
 
@@ -109,7 +109,8 @@ class BftEngine:
         return self.validators.checkpoint(header, chain)
 
     def validators_of(self, header: HashedHeader, chain: HeaderReader) -> tuple[Address, ...]:
-        """Return the validators that decided this block, as listed in its header.
+        """Return the validators that decided this block, as listed in its header. For a Clique block, return the
+        signers that could produce it.
 
         In contract mode the header lists no validators, so the contract's state at that block is read (consensus.md
         4.1).

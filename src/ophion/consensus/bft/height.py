@@ -182,7 +182,7 @@ class Height:
         self._own.repeat(peer)
 
     def on_built(self, event: ProposalBuilt, now: float) -> None:
-        """Propose the new block, if this round still needs a proposal."""
+        """Propose the new block, if this round still needs a proposal and the block is not delayed as empty."""
         if self._building is None or self._building[0] != event.round or event.round != self.current:
             return
         _, certificate, begun_at = self._building
@@ -320,7 +320,9 @@ class Height:
         return True
 
     def _take_round_change(self, message: RoundChange, now: float) -> bool:
-        """Count a round change for a later round. Return whether the round change was valid and new."""
+        """Handle a round change for a later round: enter the round if enough validators request it, and propose if this
+        validator is the proposer. Returns whether the round change was valid and new.
+        """
         target = message.round
         if target > MAX_ROUND:
             return False
@@ -403,8 +405,8 @@ class Height:
                 self._change_round(target, now)
 
     def _waits_for_transactions(self, now: float) -> bool:
-        """Whether QBFT delays an empty block. If so, the validator restarts round 0 after the delay
-        (consensus.md 3.5).
+        """Delay an empty block if the rules of QBFT allow this: round 0 starts again after the delay (consensus.md
+        3.5). Returns whether the block is delayed.
         """
         limit = self.head.timestamp + self.timing.empty_period_s
         if not self._rules.starts_on_block_timer or not self.timing.empty_period_s or now >= limit:

@@ -75,7 +75,7 @@ class Ibft2(Ibft2ExtraData, MessageCodec):
     """Whether the block in a proposal must contain the round of the proposal."""
     no_round_changes = None
 
-    # --- encoding -------------------------------------------------------------------------------
+    # --- reading and writing messages -----------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
         items = one_of(rlp.split_list(raw.data, 3), (2, 3), "round change")

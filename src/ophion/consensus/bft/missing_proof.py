@@ -36,7 +36,7 @@ class MissingProof:
             self._needed = stored
 
     def found(self, own: PreparedRound | None, current: int) -> PreparedRound | None:
-        """Return a proof for a round change to round `current`, or None if `own` suffices or no proof is known."""
+        """Return a proof for a round change to round `current`, or None if `own` suffices or no known proof fits."""
         needed, latest = self._needed, self._latest
         if needed is None or latest is None or not round_of(own) < needed.prepared_round <= latest.round < current:
             return None

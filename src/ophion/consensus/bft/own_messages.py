@@ -49,7 +49,8 @@ class OwnMessages:
         votes: Callable[[_Message], DurableVotes],
         then: Callable[[_Message], None],
     ) -> None:
-        """Sign a message, store its votes and send the message. Finally call `then`, which counts the message.
+        """Sign a message, store its votes and send the message. Finally call `then`, which counts the message. With
+        `defers_votes`, the driver and `on_stored` do this.
 
         The only validator of a network stores and sends nothing, unless several nodes share its key.
         """
@@ -73,7 +74,7 @@ class OwnMessages:
         then(message)
 
     def on_stored(self, event: VoteStored, round_number: int) -> None:
-        """Send and count a message whose votes are stored. If the round of the message has ended, do not send it."""
+        """Note the stored votes, then send and count their message, unless the round of the message has ended."""
         message, votes, known = event.message, event.votes, self.durable_votes.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
             # another message of this validator has stored a later prepared block before this message, so keep that
@@ -92,10 +93,11 @@ class OwnMessages:
         return DurableVotes(self._height, round_number, digest, durable_votes.prepared)
 
     def note_prepared(self, prepared: PreparedRound) -> None:
-        """Keep a new proof of preparation for later round changes, even if its commit is never stored or sent.
+        """Keep a proof of preparation for later round changes, before it is known whether the commit of this validator
+        is stored.
 
-        If a shared vote store has stored the commit and its reply was lost, the store refuses round changes without the
-        proof.
+        A shared vote store may have stored the commit although the store's reply was lost. The store then refuses every
+        round change of this validator that lacks the proof.
         """
         votes = self.durable_votes
         self.durable_votes = DurableVotes(votes.height, votes.round, votes.vote, prepared)

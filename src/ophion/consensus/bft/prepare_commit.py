@@ -57,7 +57,7 @@ class RoundVoting:
         )
 
     def accept(self, proposal: Proposal, proposed_at: float) -> None:
-        """Accept the proposal of this round, and send a prepare for its block."""
+        """Accept the proposal of this round. Send a prepare for its block, except as proposer of IBFT 2.0."""
         if self.round.proposal is not None:
             return  # another node with the same key has sent the same proposal
         block = proposal.block

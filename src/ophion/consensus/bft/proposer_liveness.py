@@ -44,7 +44,7 @@ class ProposerLiveness:
         self._gone.discard(author)
 
     def missed_turn(self, proposer: Address, since: float) -> None:
-        """Record that a proposer sent no proposal in a round that began at `since`."""
+        """Mark a proposer without a proposal as absent, unless it sent a message since the round began (`since`)."""
         if self.received_at.get(proposer, since - 1.0) < since:
             self._missed.add(proposer)
 
@@ -58,7 +58,7 @@ class ProposerLiveness:
             self._gone.add(peer)
 
     def absent(self, validator_set: ValidatorSet, me: Address) -> frozenset[Address]:
-        """Return the absent validators, or an empty set if the other validators are fewer than a quorum."""
+        """Return the absent validators: none if rounds are not skipped, or if the others are fewer than a quorum."""
         if not self.passes_over or not (self._missed or self._gone):
             return frozenset()
         found = validator_set.members & (self._missed | self._gone) - {me}

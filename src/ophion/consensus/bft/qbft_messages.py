@@ -77,7 +77,7 @@ class Qbft(QbftExtraData, MessageCodec):
     """Whether the block in a proposal must contain the round of the proposal (consensus.md 3.4)."""
     no_round_changes = ()
 
-    # --- encoding -------------------------------------------------------------------------------
+    # --- reading and writing messages -----------------------------------------------------------
 
     def _read_round_change(self, raw: RawMessage, parts: SignedParts, fingerprint: bytes) -> RoundChange:
         items = one_of(rlp.split_list(raw.data, 4), (3, 4), "round change")

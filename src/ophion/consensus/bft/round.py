@@ -64,7 +64,7 @@ class Round:
         self.commits = {author: vote for author, vote in self.commits.items() if self._is_commit_valid(vote, proposal)}
 
     def add_prepare(self, vote: Prepare) -> bool:
-        """Add a prepare. Returns whether the prepare is new and matches the proposal."""
+        """Add a prepare. Returns False for a second prepare of its author, or if it does not fit the proposal."""
         if vote.author in self.prepares:
             return False
         if self.proposal is not None and vote.digest != self.proposal.block.digest:
@@ -73,7 +73,7 @@ class Round:
         return True
 
     def add_commit(self, vote: Commit) -> bool:
-        """Add a commit. Returns whether the commit is new and matches the proposal."""
+        """Add a commit. Returns False for a second commit of its author, or if it does not fit the proposal."""
         if vote.author in self.commits:
             return False
         if self.proposal is not None and not self._is_commit_valid(vote, self.proposal):

@@ -33,7 +33,7 @@ class RoundSynchronisation:
         self.is_complete = not is_capped or self._is_quorum_in(round_number)
 
     def record_round(self, author: Address, round_number: int, current: int) -> bool:
-        """Record a message of a validator about its round. Returns whether a quorum is now in the current round."""
+        """Record the round of a validator. Returns True if the current round waited for a quorum and now has one."""
         if self.reached.get(author, -1) >= round_number:
             return False
         self.reached[author] = round_number

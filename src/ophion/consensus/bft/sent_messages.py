@@ -25,7 +25,7 @@ class SentMessages:
         self._sent.add(_statement(message))
 
     def clear(self) -> None:
-        """Forget all messages, because another height begins."""
+        """Forget all messages. Called when another height begins."""
         self._sent.clear()
 
     def may_include(self, message: BftMessage, has_lost_votes: bool) -> bool:

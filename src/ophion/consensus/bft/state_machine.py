@@ -272,7 +272,7 @@ class BftStateMachine:
 
     def _must_skip(self, validator_set: ValidatorSet, event: NewHead, has_voted: bool, now: float) -> bool:
         """Whether to skip this height, because this validator may have voted at this height and has lost the record of
-        its vote.
+        its vote. Ends the recovery at the first height at which it cannot have voted.
         """
         waiting = self._recovery
         if waiting is None:

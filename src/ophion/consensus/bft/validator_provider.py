@@ -86,7 +86,7 @@ class ValidatorProvider:
         return extra
 
     def note_without_vote(self, block_hash: Hash32) -> None:
-        """Remember that the header with this hash has no vote. The hash covers the vote."""
+        """Remember that the header with this hash has no vote, so that its extra data is not decoded again."""
         if len(self._without_vote) >= _WITHOUT_VOTE_KEPT:
             self._without_vote.clear()
         self._without_vote.add(block_hash)

@@ -108,7 +108,7 @@ class RemoteEnclave:
         return 0
 
     def status(self) -> dict[str, Any]:
-        """Return the URL of the remote enclave and whether it answers, for priv_status."""
+        """Return the URL of the remote enclave, whether it answers, and this node's keys, for priv_status."""
         return {
             "mode": "external",
             "url": self._client.url,
@@ -159,7 +159,7 @@ class RemoteEnclave:
     async def _received(self, key: bytes) -> OpenedPayload | None:
         """Return a payload, or None if this node is no participant.
 
-        All members must get the same result. So this node repeats the request if it cannot parse the response.
+        All members must get the same result. So other errors raise `EnclaveUnreachable`, and the request is repeated.
         """
         try:
             return await self._opened(key)
@@ -247,7 +247,7 @@ def _group(content: Any) -> Group:
 
 
 def _named_sender(payload: bytes) -> bytes:
-    """Return the privateFrom of a transaction. Older enclaves check the sender but do not report it."""
+    """Return the privateFrom of a transaction, or empty bytes. Older enclaves check the sender but do not report it."""
     try:
         sender = rlp.decode_list(payload)[_PRIVATE_FROM]
     except (DecodeError, IndexError):

@@ -42,7 +42,7 @@ def group_of(
 
 
 def legacy_group(members: tuple[bytes, ...]) -> GroupRecord:
-    """Return the legacy group of `privateFrom` and `privateFor`. Raises `DecodeError` for an invalid key."""
+    """Return the legacy group of `privateFrom` and `privateFor`. Raises `DecodeError` for invalid keys."""
     unique = tuple(dict.fromkeys(members))
     if not 0 < len(unique) <= MAX_MEMBERS:
         raise DecodeError(f"a group of {len(unique)} members")

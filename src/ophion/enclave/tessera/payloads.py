@@ -58,7 +58,7 @@ def decode_payload(data: bytes) -> TesseraPayload:
 
 
 def checked(payload: TesseraPayload) -> TesseraPayload:
-    """Return the payload unchanged. Raises `DecodeError` if one of its fields has a wrong size."""
+    """Return the payload unchanged. Raises `DecodeError` if a field has a wrong size or there is no box."""
     sizes = [len(payload.sender) == KEY_BYTES, len(payload.nonce) == NONCE_BYTES, len(payload.box_nonce) == NONCE_BYTES]
     sizes += [len(box) == BOX_BYTES for box in payload.boxes]
     sizes += [len(key) == KEY_BYTES for key in payload.recipients]

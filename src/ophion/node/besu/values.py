@@ -50,7 +50,7 @@ VALUE_RULES: Final[Mapping[str, Mapping[str, ValueRule]]] = {
 
 
 def adapt_values(given: Iterable[OptionTexts]) -> tuple[list[OptionTexts], list[str]]:
-    """Replace values that only Besu accepts. Returns the settings and one warning for each replaced value."""
+    """Replace values that only Besu accepts, and drop an idle network option. Returns the settings, and warnings."""
     adapted: list[OptionTexts] = []
     warnings: list[str] = []
     given = list(given)

@@ -80,7 +80,7 @@ class ForwardedRequests:
             pending.abandon()
 
     def close(self) -> None:
-        """Abandon all requests, because the worker has ended."""
+        """Abandon all requests of a worker that has ended."""
         for number in tuple(self._open):
             self.cancel(number)
 

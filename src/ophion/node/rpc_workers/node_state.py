@@ -37,7 +37,7 @@ class WorkerPool(OnlyInNode):
         self._queries = queries
 
     def get(self, hash: Hash32) -> None:
-        """Return None for a mined transaction, which is not in the pool. Raises `NeedsNode` for any other."""
+        """Return None for a mined transaction, which is not in the pool. Raises `NeedsNode` for other transactions."""
         if self._queries.transaction_position(hash) is None:
             raise NeedsNode
 

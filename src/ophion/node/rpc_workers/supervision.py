@@ -70,7 +70,7 @@ class RpcWorkers:
         queries.on_head = self._publish
 
     def ports_opened(self) -> None:
-        """Start the workers, because their listening sockets are ready."""
+        """Start the workers. Called when the listening sockets are ready."""
         self._are_ports_open.set()
 
     async def run(self, ready: Callable[[], None]) -> None:
@@ -108,7 +108,7 @@ class RpcWorkers:
             await asyncio.sleep(pause_s)
 
     def take(self, connection: socket.socket) -> bool:
-        """Pass a new connection to the worker with the fewest connections, unless the node process has fewer."""
+        """Pass a new connection to the worker with the fewest connections. Returns False if this process serves it."""
         ready = [worker for worker in self.workers.values() if worker.is_ready]
         worker = min(ready, key=lambda worker: worker.connections, default=None)
         return worker is not None and worker.connections <= self.service.connections and worker.take(connection)
@@ -223,7 +223,7 @@ class _Worker:
         self._handlers[kind](number, payload)
 
     def _lost(self) -> None:
-        """Abandon the requests of the worker, because the process ends."""
+        """Abandon the requests of a worker whose process ends."""
         self.is_ready = False
         self._requests.close()
 

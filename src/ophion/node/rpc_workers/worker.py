@@ -64,7 +64,7 @@ class HeadFollower:
         self._seen = -1
 
     def follow(self) -> None:
-        """Read the head of the node, if it has changed since the last call."""
+        """Read the head of the node, if it has changed since the last call. Ends the process if that fails."""
         if self._counter[0] != self._seen:
             try:
                 self._move()
@@ -239,5 +239,5 @@ def _redirect_log(frames: FrameLink, loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _end() -> None:
-    """End this process immediately, because its node has ended."""
+    """End this process immediately. Called when the node has ended."""
     os._exit(0)

@@ -105,7 +105,7 @@ class ReceivedHeaders:
         """Verify consecutive headers and write them in one database transaction. Written headers of another branch,
         from the first of the new block numbers on, leave the chain.
 
-        Raises `InvalidBlock`. Runs in a worker thread.
+        Raises the errors of `verify`. Runs in a worker thread.
         """
         self.verify(headers, now)
         rows = [
@@ -125,7 +125,7 @@ class ReceivedHeaders:
         self._batch = {}
 
     def verify(self, headers: Sequence[HashedHeader], now: int) -> None:
-        """Verify consecutive headers, and write nothing. Raises `InvalidBlock`. Runs in a worker thread."""
+        """Verify headers in a worker thread, and write nothing. Raises `InvalidBlock` or `ValidatorsUnknown`."""
         self._batch = {}
         self._members = None
         for header in headers:
@@ -157,7 +157,7 @@ class ReceivedHeaders:
                 engine.verify(header, parent, self, now)
 
     def look_ahead(self, headers: Sequence[HashedHeader]) -> None:
-        """Recover the signatures that `verify` needs for these headers, on all cores. The call is optional."""
+        """Recover the signers of Clique headers on all cores. Without this call, `verify` recovers them one by one."""
         engine = self._chain.engine
         if self._known_hash is None and not is_final_at(engine, headers[0].number):
             engine.look_ahead(headers)

@@ -52,8 +52,9 @@ class SnapSyncStopped(Exception):
 def install_by_snap(directory: DataDirectory, config: NodeConfig, genesis: Genesis, key: PrivateKey) -> None:
     """Fetch the chain from peers and install it, unless the data path already has a chain.
 
-    Installs nothing if no peer has a long chain. Raises `SnapSyncError`, and `SnapSyncStopped` after a signal. The next
-    start continues with the fetched blocks and states, unless they belong to another chain.
+    Installs nothing if no peer has a long chain, or if the blocks have no seals and no block hash is trusted. Raises
+    `SnapSyncError`, and `SnapSyncStopped` after a signal. After a signal or `ValidatorsUnknown`, the next start
+    continues with the fetched blocks and states, unless they belong to another chain.
     """
     staging = directory.path / "snap"
     if (directory.database / DATA_FILE).exists():

@@ -74,7 +74,7 @@ def build_snap_network(
     pool = TxPool(config.pool, floor, lanes, clock, pool_head(ChainQueries(chain, clock)))
     chosen = config.network.network_id
     network_id = genesis.spec.chain_id if chosen is None else chosen
-    # the seed need not be secret, because it only selects the peers that get whole transactions
+    # the seed need not be secret, because it only selects the peers that get transactions in full
     eth = EthProtocol(chain, importer, pool, lanes, clock, Random(entropy.token(16)), network_id)
     eth.is_accepting = lambda: False
     snap_peers = SnapPeers()

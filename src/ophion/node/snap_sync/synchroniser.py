@@ -130,7 +130,7 @@ class SnapSynchroniser:
 
     async def _target(self) -> EthPeer | None:
         """Return the target: the peer with the fewest failures and, among these, the highest head. Waits for such a
-        peer. Returns None if no peer has a long chain.
+        peer. Returns None if no peer has a long chain, unless headers are fetched already or a hash is trusted.
         """
         loop = asyncio.get_running_loop()
         began = reported = loop.time()

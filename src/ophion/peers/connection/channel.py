@@ -150,8 +150,8 @@ class Channel:
         self._inbox.clear()
 
     def close(self, reason: DisconnectReason, by_us: bool, can_send: bool) -> bool:
-        """Close the socket. If this node ends the connection (`by_us`), first send a Disconnect. Returns whether a
-        Disconnect was sent.
+        """Close the socket. If this node ends the connection (`by_us`) and keys are agreed, send a Disconnect or the
+        end of data instead; the remote node then closes. Returns whether a Disconnect was sent.
         """
         assert self.transport is not None
         # keep reading, because this node must notice when the remote node closes the connection

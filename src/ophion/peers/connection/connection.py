@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
                 self.peer.unlink()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Start a task that ends with the connection. Returns False if the peer has too many tasks."""
+        """Start a task that ends with the connection. Returns False after the end, or for too many tasks."""
         if self._ending is not None:
             work.close()
             return False
@@ -266,7 +266,7 @@ class Connection(asyncio.Protocol):
 
     def _note_membership(self) -> None:
         """Record whether the peer is a network member (validator, static or permitted node). The lookup computes a hash
-        and its result rarely changes, so this is called only after Hello and when the timer fires.
+        and its result rarely changes, so this method runs only after Hello and when the timer fires.
         """
         node_id = self._session.remote_id
         self._is_member = self.peer is not None and node_id is not None and self._context.has_own_quota(node_id)
@@ -368,7 +368,7 @@ class Connection(asyncio.Protocol):
     # --- disconnect ---------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
-        """End this connection after an error in handling received bytes."""
+        """End this connection after an error in handling received bytes or in a task."""
         reason, text, can_send = failure_of(error, self.peer or self.remote)
         self._end(reason, text, by_us=True, can_send=can_send)
 

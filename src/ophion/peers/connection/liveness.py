@@ -43,7 +43,7 @@ class PeerLiveness:
         return f"nothing received for {silent:.0f} s" if silent >= 2 * timing.idle else None
 
     def needs_ping(self, now: float) -> bool:
-        """Return whether the peer is silent and not pinged yet. The caller sends a Ping."""
+        """Whether the peer is silent and not pinged yet. If so, the peer counts as pinged: the caller sends a Ping."""
         if self.is_pinged or now - self.received_at < self._timing.idle:
             return False
         self.is_pinged = True

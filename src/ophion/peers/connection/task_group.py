@@ -32,7 +32,7 @@ class ConnectionTasks:
         self._group = None
 
     def spawn(self, work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> bool:
-        """Start a task. If the task raises, call `fail` with the exception. Returns False if the peer has too many
+        """Start a task. If the task raises, call `fail` with the exception. Returns False after `stop`, or for too many
         tasks.
         """
         if self._group is None or len(self._children) >= MAX_TASKS:

@@ -80,8 +80,8 @@ class IdentityProtocol:
         return IdentityPeer(peer, self)
 
     def name_senders(self, peer: Peer, senders: bytes) -> None:
-        """Name the senders of the transactions in the next Transactions message, if the peer accepts them. `senders`
-        has their addresses, one after the other.
+        """Name the senders of the transactions in the next Transactions message, if the peer speaks vid/3 and the
+        message is not too long. `senders` has the addresses, one after the other.
         """
         if (peer.version(NAME) or 0) >= _SENDERS_VERSION and len(senders) <= MAX_SENDERS_BYTES:
             peer.send(NAME, _SENDERS, senders, may_drop=True)
@@ -96,8 +96,8 @@ class IdentityPeer:
         self._has_proof = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Handle a proof of a validator key or a report of connections. A proof assigns the peer to the validator that
-        signed its node id.
+        """Handle a proof of a validator key, a report of connections or the named senders. A proof assigns the peer to
+        the validator that signed its node id.
         """
         peer, protocol = self._peer, self._protocol
         if code == _LINKS:
@@ -125,6 +125,6 @@ class IdentityPeer:
         raise PeerMisbehaved(DisconnectReason.BREACH, f"{NAME} message {code} of {size} bytes")
 
     def closed(self) -> None:
-        """Free the slot of this node. Each validator has `MAX_NODES` slots for connected nodes."""
+        """Drop the reports of the peer and free its slot. Each validator has `MAX_NODES` slots for connected nodes."""
         self._protocol.validators.links.detach(self._peer)
         self._protocol.validators.released(self._peer)

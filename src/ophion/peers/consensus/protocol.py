@@ -1,4 +1,4 @@
-"""`ConsensusProtocol`: the subprotocol of IBFT 2.0 or QBFT, with its four messages."""
+"""`ConsensusProtocol`: the sub-protocol of IBFT 2.0 or QBFT, with its four messages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def message_cost(validators: int, period_s: float) -> float:
 
 
 class ConsensusProtocol:
-    """The subprotocol of IBFT 2.0 or QBFT."""
+    """The sub-protocol of IBFT 2.0 or QBFT."""
 
     def __init__(self, variant: BftProtocol, validators: Validators) -> None:
         name, version, length = variant.subprotocol
@@ -88,8 +88,8 @@ class ConsensusPeer:
         )
 
     def received(self, code: int, payload: bytes) -> None:
-        """Hand a message to the consensus driver. An undecodable message is dropped without a disconnect (consensus.md
-        0.4).
+        """Hand a message to the consensus driver. An undecodable message, or one above a limit, is dropped without a
+        disconnect (consensus.md 0.4).
         """
         protocol, peer = self._protocol, self._peer
         if code < protocol.first_code:

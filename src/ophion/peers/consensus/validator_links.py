@@ -106,8 +106,8 @@ class ValidatorLinks:
         self._report_after(LOSS_DELAY_S)
 
     def received(self, peer: Peer, payload: bytes) -> None:
-        """Handle the report of a peer, which lists the nodes that the peer is connected to. Raises `DecodeError` if the
-        report is malformed.
+        """Handle the report of a peer, which lists the nodes that the peer is connected to. A report above the rate
+        limit counts as empty. Raises `DecodeError` if the report is malformed.
         """
         reporter = self._reporters.get(peer)
         if reporter is None:

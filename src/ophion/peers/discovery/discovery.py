@@ -194,8 +194,8 @@ class Discovery:
     async def _lookup_loop(self) -> None:
         for wait in chain(_FIRST_INTERVALS_S, repeat(None)):
             self._update_record()
-            # ping bootnodes outside the table even while their endpoint proofs are valid, because they may be online
-            # again
+            # ping bootnodes outside the table even while their endpoint proofs are valid, because such nodes may be
+            # online again
             absent = [node for node in self._bootnodes if self.buckets.get(node.node_id) is None]
             await asyncio.gather(*(self.ping(node) for node in absent))
             await self.lookup(self._own_id)
@@ -239,7 +239,7 @@ class Discovery:
         return await asyncio.shield(request.answer)
 
     def recheck(self) -> None:
-        """Remove the nodes that permissions or bans now forbid from the routing table. After a removal, also drop all
+        """Remove from the routing table the nodes that permissions or bans now forbid. After a removal, also drop all
         endpoint proofs.
         """
         dropped = [enode for enode in self.buckets if not self._context.may(enode, Action.KEEP_IN_TABLE)]
@@ -263,7 +263,7 @@ class Discovery:
                 task.cancel()
 
     async def find(self, enode: Enode, target: bytes) -> list[Enode] | None:
-        """Send FindNode to a node. Returns its neighbours, or None without a response."""
+        """Send FindNode to a node. Returns its neighbours, or None if the request is forbidden or not answered."""
         if not await self._ensure_bond(enode):
             return None
         if not self._context.may(enode, Action.SEND_FIND_NODE):
@@ -298,7 +298,9 @@ class Discovery:
                 self.forget(enode.node_id)
 
     async def _ensure_bond(self, enode: Enode) -> bool:
-        """Make sure that this node and the other node have endpoint proofs of each other."""
+        """Get an endpoint proof of a node, and give the node time to get ours. Returns False without an answer to a
+        Ping.
+        """
         if not self._is_proven(enode) and not await self.ping(enode):
             return False
         if not self._bonds.has_our_proof(enode.node_id, enode.ip, self._clock.monotonic()):
@@ -321,8 +323,8 @@ class Discovery:
         return self._ask(enode, ping, PacketKind.PONG)
 
     def _ask(self, enode: Enode, packet: Packet, answer: PacketKind) -> _Request | None:
-        """Send a request, or return the open request of the same type to this node. Returns None if too many requests
-        are open.
+        """Send a request, or return the open request of the same type to the same node. None if too many requests are
+        open.
         """
         key = (enode.node_id, enode.ip, answer)
         if (known := self._open.get(key)) is not None:

@@ -103,8 +103,8 @@ class RoutingTable:
         return self._buckets.setdefault(number, _Bucket())
 
     def _is_rare(self, enode: Enode, bucket: _Bucket) -> bool:
-        """Whether table and bucket are below their limits of nodes in one public subnet, so that this node may be
-        added. Private addresses have no limit.
+        """Whether table and bucket are below their limits of nodes in one public subnet, so that `enode` may be added.
+        Private addresses have no limit.
         """
         if not is_public(enode.ip):
             return True

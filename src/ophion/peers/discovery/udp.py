@@ -80,7 +80,7 @@ class UdpSocket(asyncio.DatagramProtocol):
             self._scheduler.add(self._step)
 
     def error_received(self, error: Exception) -> None:
-        """Log an ICMP error for a packet we sent. The request times out later."""
+        """Ignore an ICMP error for a packet we sent. The request times out later."""
 
     def send(self, data: bytes, address: tuple[str, int]) -> None:
         """Send a datagram. Errors are only logged, because datagrams may be lost in any case."""

@@ -112,7 +112,7 @@ class BlockFetcher:
             self._ask_next(hash)
 
     def arrived(self, hash: Hash32) -> None:
-        """Stop tracking a block, because it has arrived or no peer is left to ask."""
+        """Stop tracking a block that has arrived, or for which no peer is left to ask."""
         pending = self._pending.pop(hash, None)
         if pending is None:
             return
@@ -155,7 +155,7 @@ class BlockFetcher:
 
     def _ask_next(self, hash: Hash32) -> None:
         """Fetch a block from the first announcer with a free fetch slot. If all announcers are busy, queue the block at
-        each announcer.
+        each announcer. If none is left, stop tracking the block.
         """
         pending = self._pending[hash]
         for peer in pending.announcers:

@@ -140,7 +140,7 @@ class BlockGossip:
 
     def _takes_over(self, peer: EthPeer, encoded: EncodedBlock, header: HashedHeader) -> bool:
         """Process the block of a network member although a copy from an unknown peer is already queued, because jobs of
-        unknown peers wait longer. Returns False if the parent is missing or the quota of the member is used up.
+        unknown peers wait longer. Returns False if the parent is missing or a quota of the member is used up.
         """
         if self._chain.header(header.parent_hash) is None or not self._held.take_over(peer, header.hash, encoded.size):
             return False
@@ -258,7 +258,9 @@ class BlockGossip:
         self._continue(header)
 
     async def _is_good(self, peer: EthPeer, header: HashedHeader, parent: HashedHeader) -> bool:
-        """Whether a header is valid. If the header is slightly early, waits until its timestamp has passed."""
+        """Whether a header is valid. Waits until the timestamp of a slightly early header. An invalid header
+        disconnects the peer.
+        """
         engine, chain = self._chain.engine, self._chain
         for _ in range(2):
             try:
@@ -331,7 +333,7 @@ class BlockGossip:
         self._foreign.update([block.header.hash for block in blocks])
 
     def announce_head_again(self) -> None:
-        """Announce the head again to all peers, because a peer may have dropped the first announcement."""
+        """Announce the head again to peers that may lack it, because a peer may have dropped the first announcement."""
         if self._is_open:
             head = self._chain.head
             payload = encode_new_hashes([(head.hash, head.number)])

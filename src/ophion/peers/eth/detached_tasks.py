@@ -59,7 +59,7 @@ class DetachedTasks(Generic[Owner]):
     def spawn(self, work: Coroutine[Any, Any, None], owner: Owner | None = None) -> bool:
         """Start a task. Returns False and closes `work` when the owner's quota is used up or the service has stopped.
 
-        Work without an owner belongs to the node itself and always starts.
+        Work without an owner belongs to the node itself and has no quota.
         """
         is_unknown = owner is not None and not self._is_member(owner)
         if self._group is None or (owner is not None and self._is_full(owner, is_unknown)):

@@ -54,7 +54,7 @@ class HeldBlocks:
         return self._blocks[hash].peer
 
     def add(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
-        """Count a block against its sender's quota. Returns False when the quota is used up."""
+        """Count a block against its sender's quota. Returns False if this or the unknown peers' quota is used up."""
         quota = self._quotas.get(peer, _Quota())
         is_unknown = not self._is_member(peer)
         if quota.blocks >= MAX_HELD or (quota.blocks and quota.size + size > MAX_HELD_BYTES):
@@ -70,7 +70,7 @@ class HeldBlocks:
 
     def take_over(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
         """Count a block of an unknown peer against the quota of a network member instead. Returns False if the sender
-        is a member already, or if the quota of the member is used up.
+        is a member already, if `peer` is no member, or if the quota of `peer` is used up.
         """
         block = self._blocks[hash]
         if not block.is_unknown or not self._is_member(peer):

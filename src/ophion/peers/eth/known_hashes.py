@@ -36,7 +36,7 @@ class RecentHashes:
     def update(self, hashes: Collection[Hash32]) -> None:
         """Add several hashes to the set."""
         if len(self._newer) + len(hashes) < self._half:
-            self._newer.update(hashes)  # fast path of `add`: the younger generation has space for all of them
+            self._newer.update(hashes)  # fast path of `add`: the younger generation has space for all hashes
             return
         for hash in hashes:
             self.add(hash)

@@ -49,7 +49,7 @@ STATUS_S: Final = 5.0
 MAX_TIMEOUTS: Final = 5
 """Number of consecutive request timeouts after which the peer is disconnected."""
 MAX_USELESS: Final = 5
-"""Limit of useless responses within `_USELESS_S` seconds before the peer is disconnected."""
+"""Number of useless responses within `_USELESS_S` seconds after which the peer is disconnected."""
 _USELESS_S: Final = 60.0
 _KNOWN_BLOCKS: Final = 1024
 _KNOWN_TRANSACTIONS: Final = 32_768
@@ -326,7 +326,7 @@ class EthPeer:
         return self.peer.is_open and self.peer.send(NAME, code, payload)
 
     def send(self, code: Code, payload: bytes) -> bool:
-        """Send gossip. Returns False when the message is dropped because the peer reads too slowly."""
+        """Send gossip. Returns False if dropped, because the connection has ended or the peer reads too slowly."""
         return self.peer.is_open and self.peer.send(NAME, code, payload, may_drop=True)
 
     def __repr__(self) -> str:

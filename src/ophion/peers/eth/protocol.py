@@ -1,4 +1,4 @@
-"""`EthProtocol`: the eth subprotocol over one chain and one pool.
+"""`EthProtocol`: the eth sub-protocol over one chain and one pool.
 
 It offers the versions, sends and checks Status, and dispatches messages to their handlers. As a service it runs tasks
 that outlive connections: block imports and periodic announcements of the head and the block range.

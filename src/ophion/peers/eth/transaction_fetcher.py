@@ -2,8 +2,7 @@
 
 The fetcher waits half a second, because most transactions also arrive in full. Then it requests missing transactions in
 batches from one announcer. If that peer does not deliver, the fetcher asks the next announcer. Announcements are
-bounded per peer. The fetcher ignores announcements above this limit, and disconnects a peer that continues to send
-them.
+bounded per peer. The fetcher ignores announcements above this limit, and disconnects a peer that continues to announce.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ from ophion.primitives.types import ADDRESS_LENGTH, Address, Hash32
 COLLECT_S: Final = 0.02
 """Seconds for which new transactions are collected into one message."""
 BUSY_COLLECT_S: Final = 0.05
-"""The same while many transactions arrive: fewer messages wake every peer less often, and fill the groups in which
-receivers process signatures.
+"""Seconds of collection while many transactions arrive. Fewer and larger messages wake peers less often, and fill the
+groups in which receivers process signatures.
 """
 BUSY_RATE: Final = 800.0
 """New transactions per second from which on `BUSY_COLLECT_S` applies."""
@@ -61,7 +61,8 @@ MAX_HASHES: Final = 4096
 MAX_MAKERS: Final = 8
 """Maximum number of block producers that get a transaction in full, until one of them is known to have it."""
 RELAY_LATER_S: Final = 2.0
-"""Seconds before a transaction of a block producer is announced to other producers that are connected to it."""
+"""Seconds before a transaction of a block producer is announced to other producers with a connection to that producer.
+"""
 INTRODUCE_S: Final = 0.2
 """Seconds before the pool is announced to a new peer. Many inbound connections end earlier."""
 ANNOUNCE_AGAIN_S: Final = 10.0
@@ -111,8 +112,8 @@ class TransactionGossip:
         self.name_senders: Callable[[Peer, bytes], object] | None = None
         """Sends addresses to a peer that accepts named senders. Set by the node of a BFT network."""
         self._named = WeakKeyDictionary[Peer, bytes]()
-        """Senders that block producers have named for their next Transactions message. A connection may end before it
-        joins the eth protocol, so this dictionary does not keep peers.
+        """Senders that block producers have named for their next Transactions message. The references to peers are
+        weak, because `left` is not called for a connection that ends before it joins the eth protocol.
         """
         self._pool = pool
         self._peers = peers
@@ -189,7 +190,7 @@ class TransactionGossip:
     # --- connections ----------------------------------------------------------------------------
 
     def joined(self, peer: EthPeer) -> None:
-        """Announce the pool to a new peer."""
+        """Create the intake of a new peer, and announce the pool to this peer after `INTRODUCE_S` seconds."""
         self._intakes[peer] = TransactionIntake(
             peer,
             self._pool,
@@ -257,12 +258,12 @@ class TransactionGossip:
         peers = list(self._peers)
         if not peers or not fresh:
             return
-        # choose the peers that get whole transactions at random, so that over time every peer gets some
+        # choose at random the peers that get transactions in full, so that over time every peer gets some
         self._random.shuffle(peers)
         in_full = max(1, isqrt(len(peers)))
         makers = [peer for peer in peers if peer.peer.validator_address in self._makers]
         hashes = {item.hash for item in fresh}
-        # check this before sending, because sending marks a transaction as known to the peer
+        # look up the known transactions before sending, because sending marks a transaction as known to the peer
         known_to = {peer: peer.known_transactions.among(hashes) for peer in peers}
         sources = {maker: known_to[maker] for maker in makers if known_to[maker]}
         urgent = _urgent(fresh, sources.values()) if makers else frozenset[Hash32]()
@@ -304,7 +305,7 @@ class TransactionGossip:
 
     def _announce_missing(self, later: Sequence[tuple[EthPeer, Sequence[PooledTransaction]]]) -> None:
         """Announce to each peer those of its transactions that are still in the pool and that the peer is not known to
-        have. Usually a block has all of them.
+        have. Usually a block already contains all transactions in `later`.
         """
         for peer, items in later:
             if self._pool.has_none([item.hash for item in items]):
@@ -341,8 +342,8 @@ class TransactionGossip:
 
 
 def _urgent(fresh: Sequence[PooledTransaction], known_to: Iterable[Set[Hash32]]) -> Set[Hash32]:
-    """Return the hashes of transactions that no block producer is known to have. `known_to` has the hashes that each
-    producer knows.
+    """Return the hashes of the small transactions that no block producer is known to have. `known_to` has the hashes
+    that each producer knows.
     """
     known = set[Hash32]().union(*known_to)
     return {item.hash for item in fresh if item.hash not in known and _is_light(item)}

@@ -128,7 +128,7 @@ class TransactionIntake:
     def take_message(self, payload: bytes, senders: Sequence[Address] = ()) -> bool:
         """Process a Transactions message. Returns False when the message is dropped.
 
-        `senders` are those that the peer has named for the transactions. They are ignored unless there is one for each.
+        `senders` are the senders that the peer has named, ignored unless there is one per transaction.
         """
         now = asyncio.get_running_loop().time()
         share = self._share()
@@ -184,7 +184,7 @@ class TransactionIntake:
         self.submit()
 
     def _are_new(self, hashes: Sequence[Hash32]) -> bool:
-        """Whether all transactions differ, no peer has announced them, and neither the pool nor a queue has them."""
+        """Whether all transactions differ, none is seen or pooled, and the fetcher tracks no transaction."""
         return (
             not self._is_awaiting()
             and len(set(hashes)) == len(hashes)

@@ -52,13 +52,13 @@ class Admission:
         self._banned_ids = banned_ids
 
     def is_banned(self, node_id: bytes, now: float) -> bool:
-        """Whether the operator has banned the node, or the node broke the protocol less than ten minutes ago."""
+        """Whether the operator has banned the node, or `Bans` contains the node and the node has no reserved slot."""
         return node_id in self._banned_ids or (
             not self._has_reserved_slot(node_id) and self._bans.is_barred(node_id, now)
         )
 
     def judge(self, newcomer: Peer, now: float) -> Peer | None:
-        """Return the existing connection to the same node that `newcomer` replaces, or None.
+        """Return the peer that `newcomer` replaces, an older connection to the same node, or None.
 
         Raises `PeerMisbehaved` with the disconnect reason when the newcomer is rejected.
         """

@@ -32,7 +32,7 @@ class Bans:
             self._until.popitem(last=False)
 
     def lift(self, node_id: bytes) -> None:
-        """Remove the ban of a node that the operator has added."""
+        """Remove the ban of a node. Called when the operator adds the node as a static peer."""
         self._until.pop(node_id, None)
 
     def is_barred(self, node_id: bytes, now: float) -> bool:

@@ -119,11 +119,11 @@ class FloodGuard:
         return now < self._until
 
     def may_decrypt(self, now: float) -> bool:
-        """Whether the rate limit allows decrypting one more auth message."""
+        """Count one more auth message. Returns whether the rate limit allows this node to decrypt it."""
         return _take(self._auth_messages, now)
 
     def admits(self, node_id: bytes, now: float) -> bool:
-        """Whether an unknown or refused node may continue with the handshake."""
+        """Whether a node may continue with the handshake. Remembers an unknown node, whose next dial may then pass."""
         is_admitted = node_id in self._accepted or self._may_redial(node_id, now)
         if not is_admitted:
             self._until = now + _LASTING_S

@@ -46,13 +46,13 @@ class PendingLimit(Generic[T]):
         return sum(other == ip for other, _ in self._pending.values())
 
     def admits(self, ip: str, now: float, *, is_known: bool) -> bool:
-        """Whether this address may connect, by `--net-restrict` and by the rate limit for unknown nodes."""
+        """Record an attempt to connect. Returns whether `--net-restrict` and the unknown-node rate limit allow it."""
         is_admitted = is_within(ip, self._subnets) and (is_known or self._is_within_rate(ip, now))
         self.refused += not is_admitted
         return is_admitted
 
     def enter(self, connection: T, ip: str, *, is_known: bool) -> T | None:
-        """Add a connection. Above the limit, returns the connection to evict."""
+        """Add a connection. Above the limit, removes a connection and returns it, so that the caller closes it."""
         self._pending[connection] = (ip, is_known)
         if len(self._pending) <= self._max_pending:
             return None

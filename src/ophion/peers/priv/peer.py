@@ -88,7 +88,7 @@ class PrivPeer:
     # --- EnclaveLink (called by the enclave) --------------------------------------------------------
 
     def push(self, entry: EnclaveRecord) -> Push:
-        """Queue a payload or group for the peer. One message may have several."""
+        """Queue a payload or group for the peer. One message may have several payloads or groups."""
         return self._pushes.put(entry)
 
     async def listing(self, key: bytes, after: int) -> RecordListing:

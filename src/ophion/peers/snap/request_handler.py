@@ -83,8 +83,8 @@ class SnapRequestHandler:
         self._is_running = False
 
     def received(self, code: int, payload: bytes) -> None:
-        """Queue a request. Raises `PeerMisbehaved` for a response, because `SnapPeer` handles the responses that this
-        node expects.
+        """Queue a request. Raises `PeerMisbehaved` for a peer without eth, for a request above a limit, and for a
+        response, because `SnapPeer` handles the responses that this node expects.
         """
         known = Code(code)
         if known not in ANSWERS:

@@ -10,7 +10,7 @@ continues with the next block. Bodies and receipts must have the roots that the 
 blocks come first: between two steps the service pauses, and it waits while the node is behind its peers.
 
 The hash of an IBFT 2.0 or QBFT header does not cover its seals, and most of the stored headers are proven by a later
-header. So each step also verifies the seals, and replaces a header with wrong seals by that of another peer.
+header. So each step also verifies the seals, and replaces a header with wrong seals by the same header of another peer.
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ _WHAT: Final = "common ancestor"
 
 
 async def common_ancestor(peer: EthPeer, chain: Chain) -> HashedHeader:
-    """Return the highest canonical block that the peer also has. Raises `PeerMisbehaved` for an incompatible chain."""
+    """Return the highest canonical block that the peer also has. Raises `PeerMisbehaved` (another chain),
+    `RequestFailed`.
+    """
     head = chain.head
     start = min(head.number, peer.height)
     is_final = chain.engine.finality is Finality.IMMEDIATE

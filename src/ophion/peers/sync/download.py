@@ -233,8 +233,8 @@ class Download:
             self._has_none(peer, stretch)
             return
         if len(headers) < stretch.count and peer is not self._target:
-            # Reject an incomplete header range. Only the last header of a range is known in advance, and it proves the
-            # headers before it.
+            # reject an incomplete header range: only the hash of the last header is known in advance, and without the
+            # last header, the headers before it are not proven
             self._helper_speed.mark_slow(peer, self._now())
             peer.useless("it sent only a part of the requested headers")
             self._plan.give_back(stretch)
@@ -257,7 +257,7 @@ class Download:
             self._headers_ahead -= len(linked)
 
     async def _request_stretch(self, peer: EthPeer, stretch: HeaderRange) -> list[HashedHeader]:
-        """Request one range of headers. A peer other than the target may send the headers in several responses."""
+        """Request one range of headers. A helper may send the headers in several responses."""
         headers = await peer.headers(GetHeaders(stretch.first, stretch.count))
         if peer is self._target:
             return headers

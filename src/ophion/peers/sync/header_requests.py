@@ -87,7 +87,7 @@ class HeaderPlan:
         return stretch
 
     def give_back(self, stretch: HeaderRange) -> None:
-        """Put a header range back to the front of the queue, because its request has failed."""
+        """Put a header range back to the front of the queue after a request that failed or returned too few headers."""
         self._failed.append(stretch)
         self._failed.sort(key=lambda one: one.first)
 

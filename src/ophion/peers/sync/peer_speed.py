@@ -75,7 +75,9 @@ class HelperSpeed:
         self._mean_s.pop(peer, None)
 
     def usable(self, peers: Collection[EthPeer], now: float) -> list[EthPeer]:
-        """Return the peers without the slow peers. If all peers are slow, returns all peers."""
+        """Return the peers to use: no slow peers, and one new peer per `_NEWCOMER_S` seconds. If none is left, all
+        peers.
+        """
         fast = [peer for peer in peers if self._slow_until.get(peer, 0.0) <= now]
         known = [peer for peer in fast if peer in self._known]
         if known and len(known) < len(fast) and now >= self._next_newcomer_at:
@@ -117,7 +119,7 @@ class TargetSpeed:
         self._waited_s = max(0.0, self._waited_s + change)
 
     def reset(self) -> None:
-        """Reset the measurement, because the import waited for a peer other than the target."""
+        """Forget the time waited so far. Called when the import waited for a slow helper, not for the target."""
         self._waited_s = 0.0
 
     @property

@@ -145,7 +145,7 @@ class Synchroniser:
         return 0 if history is None else history.failures
 
     def catch_up(self, address: Address | None, height: int) -> None:
-        """Start a sync cycle now, because a consensus message has shown that a peer has at least this height."""
+        """Start a sync cycle now. As a consensus message has shown, the peer `address` has at least this height."""
         peer = None if address is None else self._eth.peers.by_address(address)
         if peer is not None and height > self._chain.head.number:
             self._is_urgent = True

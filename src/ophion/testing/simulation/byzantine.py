@@ -136,7 +136,7 @@ class Liar:
     # --- attacks --------------------------------------------------------------------------------
 
     def _swap_body(self, message: BftMessage) -> None:
-        """Send a proposer's signed block with another body but the same digest.
+        """Send a proposal or a round change whose block has another body but the same digest.
 
         In QBFT the proposer signs the body too, so a Byzantine node can replace the body only in its own proposals.
         """
@@ -206,7 +206,7 @@ class Liar:
         )
 
     def _ask_falsely(self, message: RoundChange) -> None:
-        """Send a false round change: hide a prepared block, claim an unprepared block, or request a round far ahead."""
+        """Hide a prepared block, claim an unprepared one, request a far round, or withhold and repeat messages."""
         trick = self._rng.randrange(4)
         if trick == 0:
             self._send(self._factory.round_change(message.height, message.round, None))

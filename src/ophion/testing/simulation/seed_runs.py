@@ -155,7 +155,8 @@ def _describe(trace: Trace, conditions: FaultPlan) -> None:
 def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> None:
     world.delivery.link = conditions.link
     world.delivery.gossips = conditions.gossips
-    # report connections only without faults, because then every connection delivers all messages, as on real nodes
+    # with faults, a connection may lose messages, unlike on real nodes. So members rely on reported connections, and
+    # skip relaying to connected members, only in runs without faults.
     world.delivery.reports_links = not storm_s
     world.driver.slow_work_s = conditions.slow_work_s
     world.delivery.extra_loss = conditions.extra_loss
@@ -174,8 +175,8 @@ def _prepare(world: SimulatedNetwork, conditions: FaultPlan, storm_s: float) -> 
 
 
 def _heal(world: SimulatedNetwork, options: SeedOptions) -> tuple[float, float]:
-    """End the faults and wait for blocks. Returns the time until the first block, and the number of messages for a
-    later block.
+    """End the faults and wait for blocks. Returns the time until the first block (infinite if blocks stop), and the
+    number of messages for a later block.
     """
     world.delivery.link = CALM
     world.delivery.extra_loss = {}
