@@ -83,7 +83,7 @@ impl Unfit {
 }
 
 impl<'a> Source<'a> {
-    /// Return the source of an argument's value; None if the argument is absent.
+    /// Convert an argument of the plan to a `Source`; None if the argument or its variable is absent.
     pub fn of_written(written: &'a Written, texts: &Texts<'a>, variables: &'a [Value]) -> Option<Self> {
         let inner = |one: &'a Written| Self::of_written(one, texts, variables);
         Some(match written {

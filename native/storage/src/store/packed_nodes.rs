@@ -1,8 +1,9 @@
 //! Trie nodes in rows of about one page.
 //!
-//! A block of 4,000 token transfers writes up to 15,000 nodes of about 340 bytes. With a row for each node, LMDB
-//! descends the tree of the table once for each of them. Node ids are consecutive, so a row holds all nodes that fit into
-//! a page. Its key is the id of its last node: a lookup of a node finds the first row from its id on.
+//! A block of 4,000 token transfers writes up to 15,000 nodes of about 340 bytes. With a row for each node, LMDB would
+//! descend the tree of the table once for each node. Node ids are consecutive, so a row holds all nodes that fit into a
+//! page. The key of a row is the id of its last node, so a lookup takes the first row whose key is not below the id of
+//! the searched node.
 //!
 //! ```text
 //! id of the last node (8) | count (2), then distance (2) and end (2) of each node, then their stored forms
@@ -18,13 +19,13 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{Table, Tables};
 
-/// Number of bytes of a row that fills one page. LMDB stores it in a page of its own, without splitting others.
+/// Number of bytes of a row that fills one page. LMDB stores such a row in a page of its own, and splits no other page.
 const ROW_BYTES: usize = 4_080;
-/// Maximum number of bytes of a row that shares a page with others.
+/// Maximum number of bytes of a row that shares a page with other rows.
 const SMALL_ROW_BYTES: usize = 1_000;
-/// If fewer bytes are left, they go into small rows, because they would leave too much of a page empty.
+/// If fewer bytes are left, they go into small rows, because a single row would leave too much of its page empty.
 const MIN_PAGE_BYTES: usize = 3_500;
-/// Number of bytes of new nodes from which they are written to rows before the end of a commit.
+/// When this many bytes of new nodes wait, they are written to rows before the end of the commit.
 pub(super) const PENDING_BYTES: usize = 4 * ROW_BYTES;
 const WRONG_KEY: &str = "a key of the trie nodes is not eight bytes long";
 const COUNT: usize = 2;
@@ -59,8 +60,8 @@ impl NodeTable {
         }
     }
 
-    /// Append nodes with consecutive ids from `first` on, which must be greater than all ids in the table. The nodes are
-    /// in `stored`, one after the other, and `ends` has the end of each. Unless this is the end of a commit, the last
+    /// Append nodes with consecutive ids. `first`, the id of the first node, must be greater than all ids in the table.
+    /// The nodes are in `stored`, one after the other, and `ends` has the end of each node. Without `is_end`, the last
     /// nodes may be left for the next call. Returns the number of appended nodes.
     pub fn append(
         &self,

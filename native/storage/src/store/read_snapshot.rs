@@ -20,7 +20,7 @@ use crate::chain::body::{BodyData, Known, decode_rest};
 use crate::chain::receipts::{self, ReceiptData, ReceiptInBlock};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
 
-/// An open read transaction. It should be short-lived, because LMDB cannot reuse the pages that it sees.
+/// An open read transaction. It should be short-lived, because LMDB cannot reuse the pages that the transaction sees.
 pub struct Snapshot {
     txn: RoTxn<'static, WithoutTls>,
     /// Rows of the table `nodes` that this snapshot has read.

@@ -304,7 +304,7 @@ pub mod meta {
     pub const OLDER_LAYOUTS: [&[u8]; 8] = [&[1], &[2], &[3], &[4], &[5], &[6], &[7], &[8]];
     /// Layout while blocks below the record `history` have no bodies. Otherwise the same as `LAYOUT_VERSION`.
     pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[10];
-    /// Key of the number of tables (one byte); absent in databases of the first version.
+    /// Key under which the number of tables is stored, as one byte; absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
     /// Return the key of the meta table for a value that the node defines.

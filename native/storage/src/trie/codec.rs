@@ -91,7 +91,8 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
         }
         Node::Branch { mask, children, value } => {
             let earlier = before.map(branch_delta::children).transpose()?.flatten().unwrap_or_default();
-            // Most children have nothing to save. To look at all of them first lets the processor load them together.
+            // Most children have nothing to save. Look at all children first, so that the processor loads them at the
+            // same time.
             let unsaved = children.iter().enumerate().filter(|(_, child)| has_unsaved(child));
             let unsaved = unsaved.fold(0u16, |found, (place, _)| found | 1 << place);
             let nibbles = (0..16).filter(|nibble| mask & 1 << nibble != 0);
@@ -211,7 +212,7 @@ fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
     }
 }
 
-/// Check a node that is stored in its parent. Returns it if it is a small leaf.
+/// Check a node that is stored in its parent. Returns the node if it is a small leaf, else None.
 fn held_leaf<V: Value>(stored: &[u8]) -> Result<Option<HeldLeaf>> {
     let mut reader = Reader(stored);
     if reader.byte()? != 0 {
