@@ -29,7 +29,7 @@ T = TypeVar("T")
 DEFAULT_BLOCKS_PER_FILE: Final = 10_000
 _SAVE_EVERY_S: Final = 2.0
 _UNPUBLISHED_JOBS: Final = 2
-"""Maximum number of jobs for each worker that are being written, or wait for the disk or an upload."""
+"""Maximum number of unpublished jobs per worker: jobs being written, and jobs that wait for the disk or an upload."""
 
 
 class ExportPlan(Struct, frozen=True):
@@ -364,7 +364,7 @@ class Export:
         return entries
 
     def _discard(self, files: Sequence[_JobFile]) -> None:
-        """Delete files, published or not. An error has caused this; errors of other files are not reported."""
+        """Delete files, published or not, after the error of one file. Errors of the other files are not reported."""
         for file in files:
             if file.publishing is None:
                 file.file.discard()

@@ -28,7 +28,7 @@ class BlockRef(Struct, frozen=True):
 
 
 class LastTables(list[TableData]):
-    """The last tables of a range."""
+    """The last tables of a range, so that a reading thread knows that no tables follow."""
 
 
 Table = tuple[Dataset, Sequence[Column]]

@@ -128,7 +128,7 @@ class EmbeddedNode(EmbeddedCore):
                 return SentTransaction(
                     transaction.hash, created, succeeded, gas_used, output, position, head.header.number
                 )
-        # the transaction was not mined, so add it to the pool, which stores it or raises the reason
+        # the transaction was not mined, so add it to the pool, which stores it, or raises an error with the reason
         try:
             await pool.send_decoded(transaction)
         except PoolRejected as error:

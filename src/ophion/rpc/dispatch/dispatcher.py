@@ -221,7 +221,7 @@ class Dispatcher:
         return reply
 
     def _outlined(self, text: bytes, outline: JsonOutline | None, caller: Caller | None) -> Reply:
-        """Handle a long message by its outline: the positions of its id and parameters."""
+        """Handle a long message by its outline: the positions of id, method and parameters of each request."""
         if outline is None or not (outline.is_request or outline.is_batch):
             return _NOT_JSON
         if outline.is_batch:

@@ -88,11 +88,11 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
             raise _hardhat_error(error, name, params, ctx) from None
 
     def checked_call(values: Any, caller: Any) -> Any:
-        # a raw transaction that the extension has decoded comes without `decode`
+        # the extension has decoded a raw transaction itself, without `checked_decode`
         given = values if isinstance(values, _Decoded) else _Decoded(values, values)
         return _guarded(lambda _, caller: call(given.values, caller), name, ctx)(given.params, caller)
 
-    # the path of raw transactions writes errors itself
+    # without `submit`: the fast path of raw transactions writes its errors itself, not in the form of Hardhat's node
     return bound._replace(invoke=_guarded(invoke, name, ctx), decode=checked_decode, call=checked_call, submit=None)
 
 
@@ -278,7 +278,7 @@ def _number(value: Any) -> int | None:
 
 
 def _of_raw(raw: Any) -> Sent:
-    """Return the fields of an encoded transaction, or of nothing that can be decoded."""
+    """Return the fields of an encoded transaction; all fields are None if it cannot be decoded."""
     try:
         encoded = raw if isinstance(raw, bytes) else bytes.fromhex(raw[2:])
     except (TypeError, ValueError):

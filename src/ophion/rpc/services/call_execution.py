@@ -181,8 +181,8 @@ async def run_estimate(
 async def _least_gas(
     ctx: RpcContext, state: State, env: BlockEnv, requested: Call, overrides: Overrides, gas: int, outcome: CallOutcome
 ) -> int:
-    """Return the minimum gas with which a call succeeds, as Anvil does. `gas` is an estimate that suffices; if there is
-    no time for the whole search, the result is between both.
+    """Return the minimum gas with which a call succeeds, as Anvil does. `gas` is an estimate that suffices. If there is
+    no time for the whole search, the result also suffices, but may be higher than the minimum.
     """
     if gas <= _MIN_GAS:
         return gas
