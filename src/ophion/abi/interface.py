@@ -252,7 +252,7 @@ class Abi:
 
     def decode_log(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]] | None:
         """Decode a log. Returns the event name and the arguments by name; None if the interface does not declare the
-        event.
+        event, or if the data does not fit the event.
         """
         if not topics:
             return None

@@ -122,7 +122,7 @@ class DatabaseReader:
                 self.chain(dataset.name)
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the function that reads the tables of a dataset, from stored or executed blocks."""
+        """Return the function that reads the tables of a dataset; None for a dataset that recovers seals."""
         self._check(dataset)
         return None if dataset.source is Source.SEALED else self._tables
 

@@ -48,7 +48,7 @@ class TableReader(Protocol):
         """Return number and hash of the newest block."""
 
     def block(self, number: int) -> BlockRef | None:
-        """Return number and hash of the canonical block with this number."""
+        """Return number and hash of the canonical block with this number; None if there is no such block."""
 
     def finality(self) -> Finality:
         """Return the finality rule of the network."""

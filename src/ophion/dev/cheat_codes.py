@@ -370,7 +370,7 @@ class DevNode:
     # --- pool -----------------------------------------------------------------------------------
 
     def drop(self, hash: Hash32) -> bool:
-        """Remove one transaction from the pool."""
+        """Remove one transaction from the pool. Returns False if the pool does not have the transaction."""
         if self.pool.get(hash) is None:
             return False
         self.pool.drop((hash,), DropReason.STALE)

@@ -130,7 +130,7 @@ class UpstreamResponseReader:
         """Whether the connection can be reused after the response."""
 
     def feed(self, data: bytes) -> bool:
-        """Parse bytes. Returns False if the bytes are not an HTTP response."""
+        """Parse bytes. Returns False if the bytes are not an HTTP response, or if the response head is too long."""
         assert self._parser is not None
         if not self._has_head:
             self._head_bytes += len(data)

@@ -169,7 +169,9 @@ class Comparison:
 
 
 def find_difference(old: Any, new: Any, place: str, result: MethodResult) -> tuple[str, str, str] | None:
-    """Return the JSON path and both values of the first difference. Letter case of hex digits is ignored."""
+    """Return the JSON path and both values of the first difference; None if the values are equal. Letter case of hex
+    digits is ignored. JSON keys that only one node sends are counted in `result`, but are no difference.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         result.only_old.update(name for name in old.keys() - new.keys() if old[name] is not None)
         result.only_new.update(name for name in new.keys() - old.keys() if new[name] is not None)

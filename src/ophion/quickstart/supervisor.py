@@ -54,7 +54,7 @@ class NetworkSupervisor:
         self._children = {name: NetworkProcess(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
-        """Start all processes and wait until the network stops. Returns whether all processes succeeded.
+        """Start all processes and wait until the network stops. Returns False if the network could not be started.
 
         Calls `ready` when every node has a new block and the proxy answers.
         """

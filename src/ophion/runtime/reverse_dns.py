@@ -161,7 +161,9 @@ def hosts_file_reverse_lookup(path: Path) -> Lookup:
 
 
 def _confirmed(address: str, names: Sequence[str], lookup: Lookup) -> list[str]:
-    """Return the names that resolve to the address again. Raises `OSError` if a name server does not answer."""
+    """Return the names that resolve to the address again. Raises `OSError` if a name server does not answer before any
+    name is confirmed.
+    """
     found = []
     for name in dict.fromkeys(one.lower().rstrip(".") for one in names[:MAX_NAMES]):
         try:

@@ -241,7 +241,9 @@ class Contract:
         return self.chain.decode_logs(self.chain.rpc("eth_getLogs", criteria))
 
     def check_code(self) -> None:
-        """Raise `OutputError` if the address has no code. A pending transaction may still create it."""
+        """Raise `OutputError` if the address has no code. While mining is paused, nothing is checked, because a pending
+        transaction may still create the contract.
+        """
         if not self.chain.is_mining_paused and not self.chain.code(self):
             raise OutputError(f"there is no contract at {self.address}, so a transaction would do nothing")
         self.has_code = True

@@ -60,7 +60,8 @@ class PageFiles:
         return found | {"/": found[f"/{self._index}"]}
 
     def answer(self, path: str, headers: Mapping[bytes, bytes]) -> Answer | None:
-        """Answer a GET of `path`, which begins with a slash. Returns None if there is no such file.
+        """Answer a GET of `path`, which begins with a slash: a file, or a redirect to a view. Returns None for other
+        paths.
 
         `headers` are the request headers by lower-case name.
         """

@@ -179,7 +179,9 @@ class Fork:
             self._keep(self._calls.fetch(self.source, unknown, self.state, []))
 
     def _listed(self, answer: Any) -> list[Key]:
-        """Return the keys of an access list, or an empty list if the call failed at the source."""
+        """Return the keys of an access list, or an empty list if the call failed at the source. If the source lacks the
+        method, later calls request no access list.
+        """
         if isinstance(answer, Failure):
             self._lists_access = answer.code not in METHOD_NOT_FOUND_CODES
             return []

@@ -168,8 +168,8 @@ class Dispatcher:
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | StreamedResult) -> Complete:
-        """Return an answer with a large result in three parts, because copying the result into one byte string takes
-        longer.
+        """Wrap a large or streamed result in an answer, without copying the result into one byte string. A result above
+        the size limit becomes an error.
         """
         if isinstance(result, StreamedResult):
             return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")

@@ -153,7 +153,7 @@ def _tip_above_fee(sent: Sent, ctx: RpcContext) -> str | None:
 
 
 def _of_request(detail: str, params: Any) -> str | None:
-    """Return the text for a request that contradicts itself."""
+    """Return the text for an error about parameters; None if Hardhat's node has no other text."""
     call = params[0] if params and isinstance(params, Sequence) else None
     if isinstance(call, dict) and call.get("gasPrice") is not None:
         if call.get("maxFeePerGas") is not None:

@@ -68,7 +68,7 @@ async def creation_of(ctx: RpcContext, contract: Address) -> tuple[str, str] | N
 
 
 def _first_with_code(ctx: RpcContext, contract: Address) -> int | None:
-    """Return the first block at which the account has code; None if the account has no code at the head."""
+    """Return the first block with a stored state in which the account has code; None if it has no code at the head."""
     low, high = 0, ctx.queries.head_number
     if not ctx.queries.head_state.code(contract):
         return None
