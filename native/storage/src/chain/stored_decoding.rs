@@ -80,7 +80,7 @@ fn bytes<'a>(fields: &mut &'a [u8]) -> Option<&'a [u8]> {
     Item::read(fields).ok().filter(|item| !item.is_list).map(|item| item.payload)
 }
 
-/// Read a number as bytes; None if it has leading zeros, which the slow path refuses.
+/// Read a number as bytes; None for a list, and for leading zeros, which the slow path refuses.
 #[inline]
 fn digits<'a>(fields: &mut &'a [u8]) -> Option<&'a [u8]> {
     bytes(fields).filter(|payload| payload.first() != Some(&0))

@@ -98,7 +98,7 @@ impl Snapshot {
         Ok(Some((transactions, payload.len())))
     }
 
-    /// Return one receipt of a block. Fails if the stored record exceeds `max_bytes`.
+    /// Return one receipt of a block. Fails if the stored receipt exceeds `max_bytes`.
     pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<ReceiptInBlock>> {
         let record = receipts_row(self.tables(), &self.txn, hash)?;
         Ok(record.map(|record| receipts::decode_receipt_at(record, index, max_bytes)).transpose()?.flatten())

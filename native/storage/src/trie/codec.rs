@@ -237,7 +237,7 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
 }
 
 /// Collect the ids to which a stored node refers: nodes of the same trie, and roots of the storage tries of the node's
-/// accounts. The function does not decode values, because pruning calls it for every node.
+/// accounts. The function builds no `Node`, because pruning calls it for every node.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
     let mut reader = Reader(bytes);
     match reader.byte()? {
