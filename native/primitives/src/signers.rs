@@ -110,8 +110,8 @@ pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
     addresses(keys, signatures)
 }
 
-/// Recover the addresses of many signers, in order. `expected` has the address that each signer probably has. Checking a
-/// right hint takes less time than recovery; a wrong hint costs time and changes no result. The slow path is
+/// Recover the addresses of many signers, in order. `expected` has the address that each signer probably has. Checking
+/// a right hint takes less time than recovery; a wrong hint costs time and changes no result. The slow path is
 /// `recover_signers`; the test below compares both.
 pub fn recover_with_hints(signatures: &[Signed], expected: &[Option<Address>]) -> Vec<Result<Address>> {
     if signatures.len() < 2 || expected.iter().all(Option::is_none) {

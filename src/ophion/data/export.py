@@ -151,7 +151,9 @@ class Export:
         return self._manifest
 
     def run(self, first: int, last: int, verify: bool = True) -> ExportResult:
-        """Export blocks `first` to `last`. After an interruption, every finished file remains."""
+        """Export blocks `first` to `last`. With `verify`, first check the files of earlier runs. After an interruption,
+        every finished file remains.
+        """
         result = ExportResult()
         jobs: list[_Job] = []
         if verify:
@@ -240,7 +242,9 @@ class Export:
                 start = stop + 1
 
     def _verify(self, entry: DatasetEntry, result: ExportResult) -> None:
-        """Keep the files that are intact and whose blocks are still canonical; remove the others from the manifest."""
+        """Keep the files that are intact and whose blocks are still canonical. Delete all other files of the
+        dataset.
+        """
         kept = []
         for file in entry.files:
             found = self._target.checksum(file.path)

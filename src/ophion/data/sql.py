@@ -33,7 +33,7 @@ _FORMS: Final = Format(NUMBER_FORMS)
 
 
 class Bounds(Struct, frozen=True):
-    """The block range and addresses of a condition, which limit the blocks to read."""
+    """The block range and the row filters of a condition, which limit the blocks to read."""
 
     first: int
     last: int
@@ -41,7 +41,9 @@ class Bounds(Struct, frozen=True):
 
 
 def bounds_of(condition: str, dataset: Dataset, head: int) -> Bounds:
-    """Read block range and addresses out of a condition, given as the text of an Arrow expression."""
+    """Read block range and row filters out of a condition, given as the text of an Arrow expression. Only conjunctions
+    are understood; any other condition gives all blocks.
+    """
     if _NOT_A_CONJUNCTION.search(condition):
         return Bounds(0, head, Rows())
     first, last = 0, head

@@ -70,7 +70,9 @@ class ReverseNames:
         """Network of each address whose lookup is running. None for an address with a known name."""
 
     def names_at(self, address: str) -> tuple[str, ...]:
-        """Return the known names of an address. An unknown address has none, until a lookup has ended."""
+        """Return the known names of an address, and start a lookup if they are missing or outdated. An unknown address
+        has no names until its lookup has ended.
+        """
         now = self._clock.monotonic()
         found = self._addresses.get(address)
         if found is None:

@@ -308,8 +308,8 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     decode_body_with(payload, 0, Tx::decode)
 }
 
-/// Decode the items of a block after the header with a decoder of transactions. `count` is the number of transactions if
-/// it is known, else 0.
+/// Decode the items of a block after the header with a decoder of transactions. `count` is the number of transactions
+/// if it is known, else 0.
 pub(super) fn decode_body_with(payload: &[u8], count: usize, decode: impl Fn(Bytes) -> Result<Tx>) -> Result<BodyData> {
     let mut rest = payload;
     let (_, mut list) = item(&mut rest, "transactions", true)?;

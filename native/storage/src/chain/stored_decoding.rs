@@ -1,7 +1,7 @@
 //! Fast path that decodes the transactions of a stored body.
 //!
-//! It decodes legacy and dynamic fee transactions without access list. Their inputs share the bytes of the body. The slow
-//! path is `Tx::decode`, which checked each transaction before it was stored. The test below compares both.
+//! This path decodes legacy and dynamic fee transactions without access list. Their inputs share the bytes of the body.
+//! The slow path is `Tx::decode`, which checked each transaction before it was stored. The test below compares both.
 
 use alloy_consensus::{Signed, TxEip1559, TxLegacy};
 use alloy_primitives::{Address, Bytes, Signature, TxKind, U256};

@@ -8,9 +8,9 @@
 //! ```text
 //! id of the last node (8) | count (2), then distance (2) and end (2) of each node, then their stored forms
 //! ```
-//! Numbers in parentheses are sizes in bytes. Nodes are in the order of their ids. A distance is the id of the last node
-//! minus the id of the node; an end is the number of bytes of the stored forms up to and including the node. A row never
-//! has nodes of two commits, except after pruning.
+//! Numbers in parentheses are sizes in bytes. Nodes are in the order of their ids. A distance is the id of the last
+//! node minus the id of the node; an end is the number of bytes of the stored forms up to and including the node. A row
+//! never has nodes of two commits, except after pruning.
 //!
 //! Before layout 9, each node had a row of its own in the table `nodes`. These nodes stay there.
 
@@ -85,8 +85,8 @@ impl NodeTable {
     /// Visit at least `max` nodes from `start` up to, but not including, `end`, if there are as many. `end` must be the
     /// first id of a commit. Delete the nodes that `keep` rejects, and write the other nodes again, so that they fill
     /// their pages. Nothing changes unless at least 1/`worth` of the bytes is deleted. Returns the number of deleted
-    /// nodes, and the next id, or None at the end. Rows whose nodes are not in the order of their ids are damage: writing
-    /// them again could put another node in the place of the one that `get` returns.
+    /// nodes, and the next id, or None at the end. Rows whose nodes are not in the order of their ids are damage: after
+    /// a rewrite of such rows, `get` could return another node.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,

@@ -186,7 +186,8 @@ impl Snapshot {
         Ok(value(meta::FIRST_PACKED)?.map_or(0, |first| next.saturating_sub(first + freed)))
     }
 
-    /// Return name, number of entries and bytes of every table. The entries of the table `node_rows` are trie nodes. Empty key-value tables are omitted.
+    /// Return name, number of entries and bytes of every table. The entries of the table `node_rows` are trie nodes.
+    /// Empty key-value tables are omitted.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (index, (name, table)) in self.tables().each().into_iter().enumerate() {

@@ -299,8 +299,8 @@ pub mod meta {
     pub const LAYOUT_VERSION: &[u8] = &[9];
     /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
     /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
-    /// state in the tables `accounts` and `storage`. 5: all preimages by hash. 6: the same, while blocks below the record
-    /// `history` have no bodies. 7 and 8: a row for each trie node; 8 is 7 while blocks have no bodies.
+    /// state in the tables `accounts` and `storage`. 5: all preimages by hash. 6: the same, while blocks below the
+    /// record `history` have no bodies. 7 and 8: a row for each trie node; 8 is 7 while blocks have no bodies.
     pub const OLDER_LAYOUTS: [&[u8]; 8] = [&[1], &[2], &[3], &[4], &[5], &[6], &[7], &[8]];
     /// Layout while blocks below the record `history` have no bodies. Otherwise the same as `LAYOUT_VERSION`.
     pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[10];

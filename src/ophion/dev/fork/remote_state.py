@@ -255,8 +255,8 @@ class Fork:
     # --- blocks and receipts --------------------------------------------------------------------
 
     async def ask(self, method: str, params: list[Any]) -> Any:
-        """Return the source's response about a block at or before the forked block. The response cannot change, so it
-        is cached.
+        """Return the source's response about a block at or before the forked block, or a `Failure` for an error of the
+        source. A response cannot change, so it is cached; a `Failure` is not cached.
         """
         key = orjson.dumps([method, params])
         if key in self._responses:

@@ -214,7 +214,7 @@ def method_table(
 
             table = with_refusals(table, context)
         if context.dev.identity.preset == "anvil":
-            # lazy import: only nodes with this preset accept forms of Anvil
+            # lazy import: other nodes refuse these forms
             from ophion.rpc.presets.anvil_forms import accept_anvil_forms
 
             table = accept_anvil_forms(table)

@@ -115,7 +115,9 @@ async def _search(
 
 
 def _next_blocks(ctx: RpcContext, numbers: Iterator[int], deadline: float) -> list[int]:
-    """Return the next blocks with transactions, which are traced together. An empty list ends the search."""
+    """Return the next blocks with transactions, which are traced together. An empty list ends the search. Raises
+    `RpcError` after the deadline.
+    """
     found: list[int] = []
     for number in numbers:
         if number % _BLOCKS_PER_LOOK == 0 and time.monotonic() > deadline:
