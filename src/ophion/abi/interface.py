@@ -214,7 +214,9 @@ class Abi:
 
     @cached_property
     def by_topic(self) -> dict[tuple[bytes, int], EventType]:
-        """Events by topic and number of indexed arguments. The number distinguishes ERC-20 from ERC-721 transfers."""
+        """Events, except anonymous ones, by topic and number of indexed arguments. The number distinguishes ERC-20 from
+        ERC-721 transfers.
+        """
         made = [EventType(one) for one in self.entries if one.get("type") == "event"]
         return {(one.topic, one.indexed_count): one for one in made if not one.is_anonymous}
 

@@ -99,7 +99,7 @@ class StreamedBody:
         self._pieces.clear()
 
     def _go_on(self) -> None:
-        """Resume reading from the node. At the end of a response this makes the connection reusable."""
+        """Resume reading from the node if reading is paused: this response, or the next one on the connection."""
         if self._is_paused:
             self._is_paused = False
             self._source.resume_reading()

@@ -82,7 +82,9 @@ class Comparison:
         return all(result.equal == result.compared for result in self.methods.values())
 
     def _learn(self) -> None:
-        """Read random blocks of the old node. Their transactions and accounts become arguments of later calls."""
+        """Check that the chain ids are equal, and read random blocks of the old node. Transactions and accounts of
+        these blocks become arguments of later calls.
+        """
         heads = [int(str(client.call("eth_blockNumber")), 16) for client in (self._old, self._new)]
         self.height = min(heads)
         if self._old.call("eth_chainId") != self._new.call("eth_chainId"):

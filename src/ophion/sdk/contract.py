@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def encoded_arguments(contract: str, function: Function, args: tuple[Any, ...], named: dict[str, Any]) -> bytes:
-    """Encode arguments in their declared order. The `ArgumentError` names contract, function and argument."""
+    """Encode arguments in their declared order. Raises `ArgumentError`, which names contract, function and argument."""
     try:
         return function.inputs.encode(function.inputs.bind(args, named))
     except AbiError as error:
