@@ -19,6 +19,7 @@ const MAX_DEPTH: usize = 16;
 /// Maximum length of a value in an error text.
 const MAX_SHOWN_LENGTH: usize = 256;
 
+/// A value of an argument or variable, as the request contains it.
 pub enum Source<'a> {
     Null,
     Scalar(Given<'a>),

@@ -267,7 +267,7 @@ pub fn encode_block(header: &[u8], body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Split one RLP item, including its header, off the front of the buffer.
+/// Split one RLP item off the front of the buffer. Returns the item with its header, and the payload of the item.
 fn item<'a>(buffer: &mut &'a [u8], what: impl Display, list: bool) -> Result<(&'a [u8], &'a [u8])> {
     let start = *buffer;
     let header = Header::decode(buffer).map_err(|cause| Error::decode(&what, cause))?;

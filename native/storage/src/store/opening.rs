@@ -149,7 +149,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     Ok(Tables::of(databases.map(table), u64::MAX))
 }
 
-/// Return the number of tables with which the database was created.
+/// Return the number of tables that were created in the database.
 fn tables_made(record: Option<&[u8]>) -> usize {
     let count = record.and_then(|record| record.first()).map_or(Tables::FIRST, |count| usize::from(*count));
     count.min(Tables::NAMES.len())

@@ -48,7 +48,7 @@ impl Snapshot {
     }
 
     /// Return the source of trie nodes for an execution, which reads a node and then changes it. The second read of a
-    /// node does not look it up again.
+    /// node needs no lookup.
     pub(crate) fn remembered_nodes(&self) -> Nodes<'_> {
         Nodes { known: Some(&self.known), ..self.nodes() }
     }

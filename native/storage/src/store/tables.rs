@@ -70,7 +70,7 @@ impl Table {
         }
     }
 
-    /// Insert a key greater than all others. LMDB then fills pages instead of splitting them.
+    /// Insert a key that is greater than all keys of the table. So LMDB fills pages and splits none.
     pub fn append(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.0.put_with_flags(txn, heed::PutFlags::APPEND, key, value)?)
     }
