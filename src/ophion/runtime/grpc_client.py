@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ALPN: Final = "h2"
 _PREFIX_BYTES: Final = 5
-"""Before each message: a byte for compression, and the length."""
+"""Bytes before each message: one for compression, four for the length of the message."""
 _MAX_TEXT: Final = 200
 """Maximum number of characters of the server's error text."""
 

@@ -194,7 +194,7 @@ class Contract:
         """Receipt of the deployment. None for a contract that already existed."""
         for name in abi.functions:
             if hasattr(Contract, name):
-                # if a contract function has the name of an attribute of this class, the function wins
+                # if a contract function has the name of an attribute of this class, the function takes precedence
                 self.__dict__[name] = self._method(name)
 
     def __getattr__(self, name: str) -> ContractMethod:

@@ -11,8 +11,8 @@ eagerly up to its first wait, and creates a task only if there is a wait. For an
 returns a `PendingReply`, which calls back once (transport/replies.py).
 
 A long message is outlined before it is parsed (native/messages.py): the outline counts the values of the message and
-finds id and parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed
-and decoded in a lane.
+finds id, method and parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages
+are parsed and decoded in a lane.
 
 The dispatcher catches every exception of a handler and answers with an error, so that a handler cannot stop the node.
 """
