@@ -136,7 +136,7 @@ class Receipt:
 
     @property
     def contract_address(self) -> str | None:
-        """Address of the contract that the transaction has created."""
+        """Address of the contract that the transaction has created; None for a call."""
         return None if self._sent.created is None else checksum_address(self._sent.created)
 
     def _find(self) -> Mapping[str, Any] | None:

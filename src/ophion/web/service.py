@@ -93,8 +93,8 @@ def _answer(name: str, content: bytes) -> Answer:
 
 
 def _to_view(path: str) -> Answer | None:
-    """Redirect `/block/12` to the view `#/block/12`. The redirect is relative, because the base path is unknown
-    here.
+    """Redirect `/block/12` to the view `#/block/12`; None if no view has this path. The redirect is relative, because
+    the base path is unknown here.
     """
     parts = path.strip("/").split("/")
     if parts[0] not in _VIEWS or len(path) > _MAX_ADDRESS_LENGTH or not all(part.isalnum() for part in parts):
