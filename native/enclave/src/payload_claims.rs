@@ -107,7 +107,7 @@ fn string(encoded: &[u8]) -> Option<Key> {
     content(encoded)?.try_into().ok()
 }
 
-/// Decode an RLP number; a number above 64 bits becomes `u64::MAX`.
+/// Decode an RLP number; None for a list. A number above 64 bits becomes `u64::MAX`.
 fn number(encoded: &[u8]) -> Option<u64> {
     let bytes = content(encoded)?;
     if bytes.len() > 8 {

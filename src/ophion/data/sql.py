@@ -1,8 +1,8 @@
 """SQL over the chain: DuckDB, with every dataset as a table.
 
-DuckDB passes the columns and conditions of a query to the scan. Block ranges and addresses in the conditions limit
-which blocks are read. The scan applies the whole condition to the rows it has read, so other conditions are correct but
-do not make a query faster.
+DuckDB passes the columns and conditions of a query to the scan. Block ranges, addresses and topics in the conditions
+limit which blocks are read. The scan applies the whole condition to the rows it has read, so other conditions are
+correct but do not make a query faster.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ fn dynamic_fee(raw: &Bytes, mut fields: &[u8]) -> Option<Envelope> {
     Some(Envelope::Eip1559(Signed::new_unhashed(tx, signature(fields, parity)?)))
 }
 
-/// Read the last two fields.
+/// Read the last two fields, r and s; None if one is invalid or another field follows.
 fn signature(fields: &mut &[u8], parity: bool) -> Option<Signature> {
     let signature = Signature::new(word(fields)?, word(fields)?, parity);
     fields.is_empty().then_some(signature)

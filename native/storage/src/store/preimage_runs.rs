@@ -302,7 +302,7 @@ pub(super) fn check(table: Table, txn: &RoTxn<'_>, mut visit: impl FnMut(u64, Op
     Ok(())
 }
 
-/// Return what is wrong with a row of a run.
+/// Return what is wrong with a row of a run; None if the row is valid.
 fn wrong_row(key: &[u8], part: Option<u8>, row: &[u8]) -> Option<&'static str> {
     let (entries, rest) = row.as_chunks::<ENTRY>();
     let is_placed = entries.first().is_some_and(|first| key.ends_with(&first[..PREFIX])) && rest.is_empty();

@@ -215,7 +215,7 @@ impl<'a, I> FrameHandler<'a, I> {
         FrameHandler { frames, inspector: PhantomData }
     }
 
-    /// Start a frame. Returns the result of a call that needs no frame.
+    /// Start a frame. Returns the result of a call that needs no frame, else None.
     fn start(&mut self, evm: &mut Evm<I>, init: FrameInit) -> Result<Option<FrameResult>, EVMError<Error>> {
         let start = self.frames.start_of(&mut evm.ctx, &init.frame_input).map_err(unsuitable)?;
         match evm.frame_init(init)? {

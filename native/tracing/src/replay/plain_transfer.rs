@@ -28,8 +28,8 @@ pub struct Touched {
     pub after: Option<AccountInfo>,
 }
 
-/// Return the recipient of a transaction in the form of a plain transfer. The caller must still check that the
-/// recipient has no code.
+/// Return the recipient of a transaction in the form of a plain transfer; None for any other transaction. The caller
+/// must still check that the recipient has no code.
 pub fn recipient(env: &BlockEnv, tx: &Tx) -> Option<Address> {
     let envelope = &tx.envelope;
     let TxKind::Call(to) = envelope.kind() else { return None };
