@@ -53,8 +53,7 @@ pub fn gas_limit(rlp: &[u8]) -> Option<u64> {
     number(items[layout.gas_limit])
 }
 
-/// Split the RLP list of a private transaction. Returns its items and their layout; None if the list has another
-/// length.
+/// Split the RLP list of a private transaction. Returns its items and their layout; None for other bytes.
 fn transaction(rlp: &[u8]) -> Option<(Vec<&[u8]>, Layout)> {
     let (list, layout) = match rlp.split_first() {
         Some((&DYNAMIC_FEE_TYPE, rest)) => (rest, DYNAMIC_FEE),
@@ -80,7 +79,7 @@ fn claims(rlp: &[u8]) -> Option<(Key, Key)> {
     Some((from, group))
 }
 
-/// Split an RLP list without trailing bytes into its encoded items.
+/// Split an RLP list into its encoded items; None for other bytes, and if bytes follow the list.
 fn split(encoded: &[u8]) -> Option<Vec<&[u8]>> {
     let mut rest = encoded;
     let header = Header::decode(&mut rest).ok()?;
@@ -108,7 +107,7 @@ fn string(encoded: &[u8]) -> Option<Key> {
     content(encoded)?.try_into().ok()
 }
 
-/// Decode an RLP number; a number above 64 bits becomes `u64::MAX`.
+/// Decode an RLP number; None for a list. A number above 64 bits becomes `u64::MAX`.
 fn number(encoded: &[u8]) -> Option<u64> {
     let bytes = content(encoded)?;
     if bytes.len() > 8 {

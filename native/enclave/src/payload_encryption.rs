@@ -103,7 +103,7 @@ impl Keyring {
         Ok((sealed.key(), sealed.encode()))
     }
 
-    /// Decrypt a sealed record with the first of our keys that is a recipient; None if no own key is a recipient.
+    /// Decrypt a sealed record with the first of our keys that opens it; None if no own key opens it.
     pub fn open(&self, sealed: &Sealed<'_>) -> Option<Zeroizing<Vec<u8>>> {
         sealed.boxes.iter().find_map(|one| {
             self.secret(&one.recipient)?;
@@ -115,7 +115,8 @@ impl Keyring {
         })
     }
 
-    /// Encrypt a short text in a NaCl box, from one of our keys for another key.
+    /// Encrypt a short text in a NaCl box, from one of our keys for another key; None if a key is not usable
+    /// (`between`).
     pub fn box_for(&self, own: &Key, other: &Key, nonce: &[u8; NONCE], text: &[u8]) -> Option<Vec<u8>> {
         self.between(own, other)?.encrypt(nonce.into(), text).ok()
     }

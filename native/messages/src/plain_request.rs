@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         (self.next()? == expected).then_some(())
     }
 
-    /// Read a string of plain ASCII without escapes.
+    /// Read a string of plain ASCII without escapes; None for any other text.
     fn string(&mut self) -> Option<&'a [u8]> {
         self.token(b'"')?;
         let rest = &self.text[self.at..];

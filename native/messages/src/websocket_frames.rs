@@ -87,7 +87,7 @@ impl Reader {
         }
     }
 
-    /// Return the number of bytes of the incomplete message.
+    /// Return the number of bytes that are reserved for the incomplete message.
     pub fn held(&self) -> usize {
         self.message.capacity()
     }

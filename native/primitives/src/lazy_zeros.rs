@@ -14,15 +14,16 @@ const LARGE: usize = 1 << 20;
 #[cfg(target_os = "linux")]
 static NEWEST: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
-/// Give memory to all pages of the newest block with empty pages. Without this, the first write to a page that was read
-/// before interrupts all processors on which a thread of this process runs, to remove the empty page from their tables.
+/// Give memory to all pages of the newest block with empty pages. Otherwise, the first write to a page that was read
+/// before interrupts all processors on which a thread of this process runs, to remove the empty page from their page
+/// tables.
 pub fn fill_newest_block() {
     #[cfg(target_os = "linux")]
     {
         let (start, size) = (NEWEST.0.load(Ordering::Acquire), NEWEST.1.load(Ordering::Relaxed));
         if start != 0 {
             // SAFETY: MADV_POPULATE_WRITE keeps the content of all pages, even if the block was freed. A kernel before
-            // 5.14 refuses it, and an address that is not mapped gives an error too; both have no effect.
+            // 5.14, and an address that is not mapped, give an error without any other effect.
             unsafe { libc::madvise(start as *mut libc::c_void, size, libc::MADV_POPULATE_WRITE) };
         }
     }

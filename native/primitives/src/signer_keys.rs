@@ -36,7 +36,7 @@ pub fn signer_keys() -> MutexGuard<'static, SignerKeys> {
 }
 
 impl SignerKeys {
-    /// Return the table of a key.
+    /// Return the table of the key with this address.
     pub fn table(&mut self, address: &Address) -> Option<Arc<KeyTable>> {
         if let Some(signer) = self.younger.get(address) {
             return signer.table.clone();
@@ -47,7 +47,8 @@ impl SignerKeys {
         table
     }
 
-    /// Note that a hint was right. Returns whether the key needs a table now; the caller builds it without the lock.
+    /// Note that a hint was right. Returns whether the key needs a table now; the caller builds the table without the
+    /// lock.
     pub fn needs_table(&mut self, address: &Address) -> bool {
         let mut signer = self.younger.remove(address).or_else(|| self.older.remove(address)).unwrap_or_default();
         signer.hints += 1;

@@ -2,7 +2,7 @@
 //!
 //! The fast path, `ophion-secp256k1-simd` (feature `simd`), recovers eight signatures at a time. The slow path,
 //! libsecp256k1, recovers one at a time. The test below compares both; the crate compares each of its multipliers with
-//! libsecp256k1. If the signers are expected, a second fast path only checks them (`recover_with_hints`).
+//! libsecp256k1. If the caller expects certain signers, a second fast path only checks them (`recover_with_hints`).
 
 use alloy_primitives::Address;
 
@@ -42,7 +42,7 @@ mod simd {
         ophion_secp256k1_simd::recover(&signatures.iter().map(numbers).collect::<Vec<_>>())
     }
 
-    /// Return for each signature whether its signer is the expected one. Signers without a table are not checked.
+    /// Return true for each signature whose signer is certainly the expected one. False means unchecked or undecided.
     pub fn check(signatures: &[Signed], expected: &[Option<Address>]) -> Vec<bool> {
         let mut checked = vec![false; signatures.len()];
         let tables: Vec<(usize, Arc<KeyTable>)> = {
@@ -60,14 +60,15 @@ mod simd {
         checked
     }
 
-    /// Return how many of the `known` signers to check, so that checking some and recovering the others of `all` takes
-    /// the least time. A partly filled group takes as long as a full group.
+    /// Of `all` signatures, `known` have a table. Return how many of these to check instead of recovering them, so that
+    /// checks and recoveries take the least time together. A partly filled group takes as long as a full group.
     pub fn worth_checking(known: usize, all: usize) -> usize {
         let cost = |count: &usize| CHECK_PERCENT * count.div_ceil(LANES) + 100 * (all - count).div_ceil(LANES);
         [known, known / LANES * LANES, 0].into_iter().min_by_key(cost).unwrap_or(0)
     }
 
-    /// Note the public keys of expected signers. After some right hints, a key gets a table.
+    /// Note that the expected signer with this address and public key was right. After some right hints, the key gets a
+    /// table.
     pub fn note(address: &Address, key: &[u8; 64]) {
         let needs_table = signer_keys().needs_table(address);
         if needs_table && let Some(table) = KeyTable::of(key) {
@@ -109,8 +110,8 @@ pub fn recover_signers(signatures: &[Signed]) -> Vec<Result<Address>> {
     addresses(keys, signatures)
 }
 
-/// Recover the addresses of many signers, in order. `expected` has the address that each signer probably has. Checking a
-/// right hint takes less time than recovery; a wrong hint costs time and changes no result. The slow path is
+/// Recover the addresses of many signers, in order. `expected` has the address that each signer probably has. Checking
+/// a right hint takes less time than recovery; a wrong hint costs time and changes no result. The slow path is
 /// `recover_signers`; the test below compares both.
 pub fn recover_with_hints(signatures: &[Signed], expected: &[Option<Address>]) -> Vec<Result<Address>> {
     if signatures.len() < 2 || expected.iter().all(Option::is_none) {

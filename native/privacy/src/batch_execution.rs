@@ -25,8 +25,8 @@ pub struct Payload {
     /// Public key of the enclave that sealed the payload.
     pub sender: Bytes,
     pub rlp: Bytes,
-    /// Members of the privacy group if it was created explicitly; None if the node has no record of the group. For a
-    /// flexible group, these are all recipients of the payload.
+    /// Members of the privacy group, or all recipients of the payload for a flexible group. None if the members are not
+    /// known: a remote enclave does not know the members of a group of `privateFor`.
     pub members: Option<Vec<Bytes>>,
     /// For a flexible group: the version of the member list for which the payload was made.
     pub version: Option<B256>,

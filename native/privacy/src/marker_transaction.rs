@@ -45,7 +45,8 @@ fn listed(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Read the data of a flexible group's marker: the payload key, and the handover key if members are added.
+/// Read the data of a flexible group's marker: the payload key, and the handover key if members are added. None for
+/// data of another length.
 fn flexible_keys(data: &[u8]) -> Option<(B256, Option<B256>)> {
     match data.len() {
         32 => Some((B256::from_slice(data), None)),

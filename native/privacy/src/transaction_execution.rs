@@ -116,7 +116,8 @@ impl<'a> Machine<'a> {
         Machine { env, evm: evm_builder::build(env, db, private_cfg(env), CreationAddress::default()) }
     }
 
-    /// Return the current state of the group, and drop the previous transaction's database with its changes.
+    /// Return the state on which `run` executes. Before each transaction, the caller sets root, trie and layers of the
+    /// group.
     pub fn view(&mut self) -> &mut View {
         &mut evm_builder::db(&mut self.evm).view
     }

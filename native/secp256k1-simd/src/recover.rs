@@ -70,8 +70,8 @@ impl Factors {
     }
 }
 
-/// Recover uncompressed public keys. None means that libsecp256k1 has to decide. This includes all signatures if the
-/// processor lacks the instructions, and a last group with fewer than `min_signatures`.
+/// Recover uncompressed public keys. None means that libsecp256k1 has to decide, as for a last group with fewer than
+/// `min_signatures`, and for all signatures if the processor lacks the instructions.
 pub fn recover(signatures: &[Signature], min_signatures: usize) -> Vec<Option<[u8; 64]>> {
     let mut keys = vec![None; signatures.len()];
     if !is_supported() {

@@ -96,7 +96,7 @@ impl Half {
     }
 }
 
-/// Split `number` into two halves: first + second * lambda.
+/// Split `number` into two halves: first + second * lambda. None if a half is too large.
 pub fn split(number: U256) -> Option<(Half, Half)> {
     let share = |of: U256| -> U256 {
         let product: U512 = number.widening_mul(of);

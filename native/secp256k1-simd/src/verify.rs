@@ -68,7 +68,7 @@ impl Factors {
     }
 }
 
-/// Return for each signature whether recovery gives the key of its table. False means that `recover` has to decide.
+/// Return true for each signature that was certainly made with the key of its `KeyTable`; false means undecided.
 pub fn verify(signatures: &[(&Signature, &KeyTable)]) -> Vec<bool> {
     let mut verified = vec![false; signatures.len()];
     if !is_supported() {

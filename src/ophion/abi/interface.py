@@ -214,7 +214,9 @@ class Abi:
 
     @cached_property
     def by_topic(self) -> dict[tuple[bytes, int], EventType]:
-        """Events by topic and number of indexed arguments. The number distinguishes ERC-20 from ERC-721 transfers."""
+        """Events, except anonymous ones, by topic and number of indexed arguments. The number distinguishes ERC-20 from
+        ERC-721 transfers.
+        """
         made = [EventType(one) for one in self.entries if one.get("type") == "event"]
         return {(one.topic, one.indexed_count): one for one in made if not one.is_anonymous}
 
@@ -252,7 +254,7 @@ class Abi:
 
     def decode_log(self, topics: Sequence[bytes], data: bytes) -> tuple[str, dict[str, Any]] | None:
         """Decode a log. Returns the event name and the arguments by name; None if the interface does not declare the
-        event.
+        event, or if the data does not fit the event.
         """
         if not topics:
             return None

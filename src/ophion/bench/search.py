@@ -66,7 +66,9 @@ class RateSearch:
         return self._found
 
     async def _raise(self) -> tuple[float | None, float | None]:
-        """Raise the rate until a step fails. Returns the highest sustained and the lowest failed rate."""
+        """Raise the rate until a step fails, or lower the rate until a step is sustained. Returns the highest sustained
+        rate, and a higher rate that failed or was not tried in time; each may be None.
+        """
         good: float | None = None
         rate = min(_FIRST, self._most or _FIRST)
         while True:

@@ -77,7 +77,7 @@ class Senders:
         return [self._next() for _ in range(count)]
 
     def move_on(self) -> None:
-        """Switch to spare accounts after the network has lost an accepted transaction."""
+        """Switch to spare accounts, if any are left, after the network has lost an accepted transaction."""
         if self._spare:
             self._keys = self._spare.popleft()
             self._nonces = [0] * len(self._keys)

@@ -32,7 +32,7 @@ def period_of(step: LoadStep) -> float:
 
 
 def is_sustained(step: LoadStep) -> bool:
-    """Whether the network sustained the load: no refusals, no late blocks, and no growing latency."""
+    """Whether the network sustained the load: sent on schedule, no refusals, no late blocks, and no growing latency."""
     limit_s = max(_MIN_LIMIT_S, _PERIODS * period_of(step))
     if step.refused or step.drained_s is None or step.drained_s > limit_s or is_late(step):
         return False

@@ -55,7 +55,7 @@ class Arguments(Struct):
     problems: list[str] = field(default_factory=list)
 
     def asks(self, name: str) -> bool:
-        """Whether --help or --version was given, with a value other than `false`."""
+        """Whether a global option such as --help was given, with a value other than `false`."""
         return any(given.spec.name == name and given.texts != ("false",) for given in self.basics)
 
 

@@ -61,7 +61,9 @@ class BlockImportOptions(Options):
 
 
 def import_blocks(options: BlockImportOptions, session: CommandSession) -> int:
-    """Verify, execute and store the blocks of the files; known blocks are skipped."""
+    """Verify, execute and store the blocks of RLP files; known blocks are skipped. For JSON files, make the described
+    blocks.
+    """
     if options.run:
         raise ConfigError("--run is not supported: after the import, start the node with the same options.")
     if options.format is BlockFormat.JSON and (options.start_block or options.end_block is not None):

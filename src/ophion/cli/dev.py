@@ -46,7 +46,7 @@ class DevOptions(AnvilOptions):
 
 
 def start(options: DevOptions, session: CommandSession) -> int:
-    """Add the options of the development preset, then run the node."""
+    """Add the options of the development preset, then run the node or print the command line."""
     if problems := list(contradictions(options)):
         raise ConfigError(problems)
     if options.hosts is None and options.preset is DevPreset.ANVIL and (hosts := os.environ.get(HOSTS_VARIABLE)):

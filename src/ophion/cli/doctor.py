@@ -112,7 +112,9 @@ def _quantity(answer: Any) -> int:
 
 
 def _ask_optional(node: RpcNode, method: str) -> Any:
-    """Return the result of a method, or None if its API group is disabled."""
+    """Return the result of a method. None if the node replies with an error, for example because the API group is
+    disabled.
+    """
     try:
         return node.ask(method)
     except CommandError as error:

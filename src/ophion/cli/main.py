@@ -230,8 +230,8 @@ def _has_current_directory() -> bool:
 
 
 def _wants_traceback(tokens: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether the command line sets --logging to DEBUG or a more verbose level. Reads argv directly, because parsing
-    the options may have failed.
+    """Whether the command line or the environment sets --logging to DEBUG or a more verbose level. Reads argv directly,
+    because parsing the options may have failed.
     """
     level = next((environ[f"{prefix}LOGGING"] for prefix in PREFIXES if f"{prefix}LOGGING" in environ), "")
     if match := re.search(r"(?:^|\0)(?:--logging|-l)[=\0]?([A-Za-z]+)(?:\0|$)", "\0".join(tokens)):

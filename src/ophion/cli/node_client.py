@@ -101,7 +101,9 @@ class NodeOptions(Options):
 
 
 def read_token(file: Path | None) -> str | None:
-    """Read a token from a file. Content that is not a token is neither sent nor shown, because it may be a secret."""
+    """Read a token from a file; None without a file. Content that is not a token is neither sent nor shown, because it
+    may be a secret.
+    """
     if file is None:
         return None
     token = read_input(file, "Unable to read the token.").strip()

@@ -56,7 +56,9 @@ def read_sources(
     specs: Sequence[OptionSpec],
     problems: list[str],
 ) -> tuple[list[OptionTexts], list[str]]:
-    """Read flags, environment and file, and translate Besu's names and values. Returns settings and warnings."""
+    """Read flags, environment and file, and translate Besu's names and values. Returns settings and warnings, and
+    appends to `problems`.
+    """
     given = [*arguments.settings, *read_environment(environ, specs)]
     foreign = list(arguments.besu)
     warnings: list[str] = []

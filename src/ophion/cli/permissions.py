@@ -207,7 +207,9 @@ def _change(options: ChangeOptions, session: CommandSession, verb: str, nothing:
 
 
 def _dry_run(options: ChangeOptions, node: RpcNode, change: object) -> None:
-    """Print the consequences of a change. Raises an error if the change stops consensus and --force is not set."""
+    """Print the consequences of a change. Without --force, raises an error if the change stops consensus or the dry run
+    fails.
+    """
     try:
         found = node.ask("perm_dryRun", change)
     except UnknownMethod as error:

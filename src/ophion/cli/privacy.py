@@ -170,7 +170,9 @@ def call(options: CallOptions, session: CommandSession) -> int:
 
 
 def rebuild(options: NoOptions, session: CommandSession) -> int:
-    """Delete all private states. The node rebuilds the states from chain and payloads at its next start."""
+    """Delete all private states and damaged payloads. At the next start, the node requests missing payloads again, and
+    rebuilds the states from chain and payloads.
+    """
     path = session.part(DataConfig).data_path
     with DataDirectory.open_existing(path) as directory, translated():
         store = directory.store()

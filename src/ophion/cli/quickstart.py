@@ -253,7 +253,7 @@ def remove(options: PlaceOptions, session: CommandSession) -> int:
 def _removed_unfinished(path: Path) -> list[str] | None:
     """Delete an unfinished network. Returns the names of other files, which are not deleted.
 
-    Returns None if the folder has no network.
+    Returns None if the folder has no unfinished network, or if another process holds the lock of the network.
     """
     lock = NetworkLock.take(path) if (path / UNFINISHED).exists() else None
     if lock is None:

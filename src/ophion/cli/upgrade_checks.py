@@ -143,7 +143,7 @@ def fork(nodes: Sequence[NodeEntry], network: NetworkState, token: str | None) -
 def wait_for_block(
     node: NodeEntry, height: int, period_s: float, token: str | None, sleep: Callable[[float], None]
 ) -> bool:
-    """Wait until a node is above a height. Returns False if the network produces no block for four block periods."""
+    """Wait until a node is above a height. Returns False after four block periods, but not before `_MIN_WAIT_S`."""
     rpc = RpcNode(node.rpc, token)
     limit_s = max(_MIN_WAIT_S, _WAIT_PERIODS * period_s)
     deadline = time.monotonic() + limit_s

@@ -25,8 +25,9 @@ _VERSION: Final = (["--version"], ["-V"])
 def read_used_sections(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[Arguments, type[Options]] | None:
     """Return the split command line and a configuration class with the sections that its command uses.
 
-    Returns None if the command line needs the whole configuration. This is the case with other options, variables, a
-    configuration file or a mistake, and if no command with sections comes first.
+    Returns None if the whole configuration is needed: if a variable with an option of the node is set, if the command
+    line has other options, a configuration file or a mistake, or if it does not begin with a command that names its
+    sections.
     """
     if any(name.startswith(_VARIABLES) for name in environ):
         return None

@@ -35,8 +35,8 @@ class DatabaseReader:
     """A `TableReader` over LMDB. Reads see only committed blocks and never delay the node."""
 
     def __init__(self, data_path: Path, genesis: Callable[[], Genesis] | None = None, is_default: bool = False) -> None:
-        """Open the database. `genesis` returns the genesis file; it is called only for datasets that execute blocks.
-        `is_default` means that no file was given.
+        """Open the database. `genesis` returns the genesis file; it is called only for datasets that execute blocks or
+        recover seals. `is_default` means that no file was given.
         """
         self._directory = DataDirectory.beside_a_node(data_path)
         finalize(self, self._directory.close)
@@ -86,7 +86,9 @@ class DatabaseReader:
         return Finality(CLIQUE_DEPTH, f"{self._engine} has no finality; {CLIQUE_DEPTH} blocks are waited for")
 
     def ranges(self, dataset: Dataset, first: int, last: int) -> Sequence[tuple[int, int]]:
-        """Split a range of blocks into ranges with similar numbers of transactions."""
+        """Split a range of blocks into ranges with similar numbers of transactions; to recover seals, with equal
+        numbers of blocks.
+        """
         self._check(dataset)
         if dataset.source is Source.SEALED:
             return [
@@ -122,7 +124,7 @@ class DatabaseReader:
                 self.chain(dataset.name)
 
     def table_read(self, dataset: Dataset) -> TableRead | None:
-        """Return the function that reads the tables of a dataset, from stored or executed blocks."""
+        """Return the function that reads the tables of a dataset; None for a dataset that recovers seals."""
         self._check(dataset)
         return None if dataset.source is Source.SEALED else self._tables
 

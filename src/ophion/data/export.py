@@ -29,7 +29,7 @@ T = TypeVar("T")
 DEFAULT_BLOCKS_PER_FILE: Final = 10_000
 _SAVE_EVERY_S: Final = 2.0
 _UNPUBLISHED_JOBS: Final = 2
-"""Maximum number of jobs for each worker that are being written, or wait for the disk or an upload."""
+"""Maximum number of unpublished jobs per worker: jobs being written, and jobs that wait for the disk or an upload."""
 
 
 class ExportPlan(Struct, frozen=True):
@@ -151,7 +151,9 @@ class Export:
         return self._manifest
 
     def run(self, first: int, last: int, verify: bool = True) -> ExportResult:
-        """Export blocks `first` to `last`. After an interruption, every finished file remains."""
+        """Export blocks `first` to `last`. With `verify`, first check the files of earlier runs. After an interruption,
+        every finished file remains.
+        """
         result = ExportResult()
         jobs: list[_Job] = []
         if verify:
@@ -240,7 +242,9 @@ class Export:
                 start = stop + 1
 
     def _verify(self, entry: DatasetEntry, result: ExportResult) -> None:
-        """Keep the files that are intact and whose blocks are still canonical; remove the others from the manifest."""
+        """Keep the files that are intact and whose blocks are still canonical. Delete all other files of the
+        dataset.
+        """
         kept = []
         for file in entry.files:
             found = self._target.checksum(file.path)
@@ -364,7 +368,7 @@ class Export:
         return entries
 
     def _discard(self, files: Sequence[_JobFile]) -> None:
-        """Delete files, published or not. An error has caused this; errors of other files are not reported."""
+        """Delete files, published or not, after the error of one file. Errors of the other files are not reported."""
         for file in files:
             if file.publishing is None:
                 file.file.discard()

@@ -283,8 +283,8 @@ class RemoteTarget:
 
     @contextmanager
     def _uploader(self) -> Iterator[Any]:
-        """Yield a file system for one upload. Several threads upload, and a file system has one transaction for all of
-        its threads.
+        """Yield a file system that no other thread uses during this upload, because all threads of a file system share
+        one transaction.
         """
         try:
             files = self._uploaders.pop()
@@ -327,7 +327,7 @@ class RemoteTarget:
         try:
             found = self._guarded(folder, lambda: self._files.glob(place))
         except FileNotFoundError:
-            return []  # S3 reports a missing bucket; the first upload names it
+            return []  # S3 reports a missing bucket here; the error of the first upload names the bucket
         return sorted(folder + path.rpartition(f"/{folder}")[2] for path in found)
 
     def location(self, path: str) -> str:

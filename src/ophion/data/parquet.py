@@ -73,6 +73,6 @@ def append_tables(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableD
         for file, table in zip(files, together, strict=True):
             file.add(table)
             del table
-        del together  # free the tables, because the files have encoded their rows
+        del together  # drop these references, so that `flush` frees the tables
         while sum(file.held_bytes for file in files) >= MAX_GROUP_BYTES:
             max(files, key=lambda file: file.held_bytes).flush()

@@ -41,7 +41,9 @@ class _RangeItems(Generic[T]):
                     self._items.append(item)
                     self._changed.notify_all()
                 if isinstance(item, LastTables):
-                    break  # read the next range, although the consumer has not taken these tables
+                    # end this range before the consumer takes the last tables, so that the thread can read the next
+                    # range
+                    break
                 del item
         finally:
             with self._changed:

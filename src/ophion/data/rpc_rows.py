@@ -33,7 +33,7 @@ def _price(text: str | None) -> int | None:
 
 
 def narrow(text: str | None) -> int | None:
-    """Parse a hex quantity for a 32-bit column. Returns None if the number needs more bits."""
+    """Parse a hex quantity for a 32-bit column. Returns None if the number is missing or needs more bits."""
     found = _maybe_number(text)
     return None if found is None or found >= 2**32 else found
 

@@ -1,8 +1,8 @@
 """SQL over the chain: DuckDB, with every dataset as a table.
 
-DuckDB passes the columns and conditions of a query to the scan. Block ranges and addresses in the conditions limit
-which blocks are read. The scan applies the whole condition to the rows it has read, so other conditions are correct but
-do not make a query faster.
+DuckDB passes the columns and conditions of a query to the scan. Block ranges, addresses and topics in the conditions
+limit which blocks are read. The scan applies the whole condition to the rows it has read, so other conditions are
+correct but do not make a query faster.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FORMS: Final = Format(NUMBER_FORMS)
 
 
 class Bounds(Struct, frozen=True):
-    """The block range and addresses of a condition, which limit the blocks to read."""
+    """The block range and the row filters of a condition, which limit the blocks to read."""
 
     first: int
     last: int
@@ -41,7 +41,9 @@ class Bounds(Struct, frozen=True):
 
 
 def bounds_of(condition: str, dataset: Dataset, head: int) -> Bounds:
-    """Read block range and addresses out of a condition, given as the text of an Arrow expression."""
+    """Read block range and row filters out of a condition, given as the text of an Arrow expression. Only conjunctions
+    are understood; any other condition gives all blocks.
+    """
     if _NOT_A_CONJUNCTION.search(condition):
         return Bounds(0, head, Rows())
     first, last = 0, head

@@ -28,7 +28,7 @@ class BlockRef(Struct, frozen=True):
 
 
 class LastTables(list[TableData]):
-    """The last tables of a range."""
+    """The last tables of a range, so that a reading thread knows that no tables follow."""
 
 
 Table = tuple[Dataset, Sequence[Column]]
@@ -48,7 +48,7 @@ class TableReader(Protocol):
         """Return number and hash of the newest block."""
 
     def block(self, number: int) -> BlockRef | None:
-        """Return number and hash of the canonical block with this number."""
+        """Return number and hash of the canonical block with this number; None if there is no such block."""
 
     def finality(self) -> Finality:
         """Return the finality rule of the network."""

@@ -235,11 +235,13 @@ class DevNode:
             await self.sealer.make_block_locked()
 
     def set_automine(self, is_on: bool) -> None:
-        """Switch automatic mining on or off. While it is off, blocks are mined on demand."""
+        """Switch automatic mining on, which ends interval mining, or off. While both are off, blocks are mined on
+        demand.
+        """
         self.sealer.set_mode(is_on, 0.0 if is_on else self.sealer.interval_s)
 
     def set_interval(self, seconds: float) -> None:
-        """Mine a block every `seconds`; 0 stops interval mining."""
+        """Mine a block every `seconds`; 0 stops interval mining. Both switch automatic mining off."""
         self.sealer.set_mode(False, seconds)
 
     # --- state ----------------------------------------------------------------------------------
@@ -370,7 +372,7 @@ class DevNode:
     # --- pool -----------------------------------------------------------------------------------
 
     def drop(self, hash: Hash32) -> bool:
-        """Remove one transaction from the pool."""
+        """Remove one transaction from the pool. Returns False if the pool does not have the transaction."""
         if self.pool.get(hash) is None:
             return False
         self.pool.drop((hash,), DropReason.STALE)

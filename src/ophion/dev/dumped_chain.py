@@ -154,7 +154,9 @@ def _accounts(state: dict[str, Any]) -> list[AccountOverride]:
 
 
 def _code(code: Any) -> bytes:
-    """Return the code in an analysed form: padded code and its length, or a delegation (EIP-7702)."""
+    """Return the code of a dumped account. The dump has it as hexadecimal text, as padded code with its original
+    length, or as a delegation (EIP-7702).
+    """
     if not code:
         return b""
     if isinstance(code, str):

@@ -91,7 +91,7 @@ class HeadControl:
         self._chain.store.put_meta(_EDIT_KEY, record)
 
     def _register(self, header: HashedHeader, root: Hash32 | None) -> None:
-        """Make `root` the state root of the head. With None, the root in the header applies again."""
+        """Make `root` the state root of a block. With None, the root in the header applies again."""
         key, roots = (header.number, header.header.state_root), self._chain.edited_roots
         if root is None or root == header.header.state_root:
             if roots.pop(key, None) is not None:

@@ -157,7 +157,8 @@ class DevSealer(InstantSealer):
     def _seal_inline(self, deadline_s: float) -> bool:
         """Build and commit a block on the event loop, because a thread switch costs about as much as the block.
 
-        Returns False if the transaction takes too long. The sealer's task then builds the block in a worker thread.
+        Returns False if no block was made, because the transaction takes too long or cannot be included. The sealer's
+        task then builds the block in a worker thread.
         """
         try:
             return self._assembler.produce_inline(deadline_s)

@@ -110,7 +110,9 @@ def decode_dump(content: bytes) -> dict[str, Any]:
 
 
 async def load(dev: DevNode, document: dict[str, Any]) -> None:
-    """Load the chain of a dump, and its accounts into the state of the head."""
+    """Load the chain of a dump, and its accounts into the state of the head. Moves the clock forward to the time of the
+    dump.
+    """
     try:
         changes = [_change(address, account) for address, account in document["accounts"].items()]
         best = _number(document.get("best_block_number") or 0, 64)

@@ -84,8 +84,8 @@ class GatewayConnection(asyncio.Protocol):
         self._paths.remember(head, cast(RouteTarget, self._http.session))
 
     def upgrade(self, reader: RequestReader, rest: bytes) -> bool:
-        """Open a tunnel if the path leads to a WebSocket. Upgrades to other protocols or paths are handled as plain
-        requests.
+        """Open a tunnel if the path leads to a WebSocket. Returns False for any other upgrade, which is handled as a
+        plain request.
         """
         http, policy = self._http, self._policy
         if reader.refusal is not None or reader.is_old or http.answers:

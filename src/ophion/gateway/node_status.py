@@ -66,7 +66,8 @@ class NodeStatus:
                 self._open_checks[name] = reply
                 reply.deliver = partial(self._answered, name)
             else:
-                # `ask` has returned a response without waiting, because its queue is full, so the node counts as online
+                # a node without JSON-RPC counts as offline. If `ask` refuses the request, because too many requests
+                # wait, the node counts as online.
                 self._is_up[name] = service is not None
         if not self._open_checks:
             self._timer.cancel()

@@ -143,7 +143,9 @@ class PathRouter:
         return self._file(request)
 
     def fast_route(self, request: Request) -> RouteTarget | Response | None:
-        """Return the target of a POST to a service, cached by request head, or None for other requests."""
+        """Return the target of a POST to a service, cached by request head. Returns an error response if the service is
+        off, and None for other requests.
+        """
         if request.method != b"POST":
             return None
         route = self.route(request.path)

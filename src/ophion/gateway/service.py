@@ -52,7 +52,7 @@ class GatewayService(Listener["HttpConnection | Tunnel"]):
         self._limits = limits
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> tuple[PathRouter, Callable[[], GatewayConnection]]:
-        # import this module at the first client, because most web interfaces are never opened
+        # import these modules at the first client, because most web interfaces are never opened
         from ophion.gateway.connection import GatewayConnection
         from ophion.gateway.routing import PathRouter
         from ophion.gateway.tunnel import TunnelSlots

@@ -49,7 +49,9 @@ class TunnelSlots:
             self._line[tunnel] = None
 
     def end(self, tunnel: Tunnel) -> None:
-        """Free the slot of a tunnel that is open or has failed. A second call does nothing."""
+        """Free the slot of a tunnel that is open or has failed, and begin the next waiting tunnel. A second call does
+        nothing.
+        """
         self._line.pop(tunnel, None)
         if tunnel in self._under_way:
             self._under_way.remove(tunnel)

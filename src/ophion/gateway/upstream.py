@@ -80,7 +80,9 @@ class Upstream:
         self._is_closed = False
 
     def ask(self, message: bytes) -> PendingReply[Any] | Response:
-        """Send a request. The result is a `Response`, a `StreamedAnswer`, or `bytes` of a plain JSON body."""
+        """Send a request, or queue it until a connection is free. The result is a `Response`, a `StreamedAnswer`, or
+        `bytes` of a plain JSON body.
+        """
         if self.idle:
             one = self.idle.pop()
             pending: PendingReply[Any] = PendingReply(one.give_up)

@@ -99,7 +99,7 @@ class StreamedBody:
         self._pieces.clear()
 
     def _go_on(self) -> None:
-        """Resume reading from the node. At the end of a response this makes the connection reusable."""
+        """Resume reading from the node if reading is paused: this response, or the next one on the connection."""
         if self._is_paused:
             self._is_paused = False
             self._source.resume_reading()
@@ -130,7 +130,7 @@ class UpstreamResponseReader:
         """Whether the connection can be reused after the response."""
 
     def feed(self, data: bytes) -> bool:
-        """Parse bytes. Returns False if the bytes are not an HTTP response."""
+        """Parse bytes. Returns False if the bytes are not an HTTP response, or if the response head is too long."""
         assert self._parser is not None
         if not self._has_head:
             self._head_bytes += len(data)

@@ -78,7 +78,9 @@ def _called(ctx: RpcContext, outcome: CallOutcome) -> GraphqlReply:
 
 
 def _place(ctx: RpcContext, block: bytes | None) -> tuple[State, BlockEnv, int] | None:
-    """Return state and environment of a call. Without a block: the head's state and the next block's environment."""
+    """Return state, environment and gas limit of a call; None if the block or its state is missing. Without `block`,
+    the state is that of the head, and the environment that of the next block.
+    """
     queries = ctx.queries
     if block is None:
         following = queries.next_block()

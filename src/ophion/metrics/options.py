@@ -62,5 +62,5 @@ class MetricsConfig(ListenerConfig):
 
     @property
     def is_on(self) -> bool:
-        """Whether any output of metrics is on."""
+        """Whether the metrics port or the push gateway is on."""
         return self.enabled or self.push_enabled

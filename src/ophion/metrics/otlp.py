@@ -62,7 +62,7 @@ class OtlpSettings(Struct, frozen=True):
 
 
 def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
-    """Return the settings, or None if no endpoint is set. Raises `ValueError` for an invalid value."""
+    """Return the settings, or None if no signal is exported. Raises `ValueError` for an invalid value."""
     if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     urls = {signal: _url(variables, signal) for signal in ("metrics", "traces")}
@@ -85,7 +85,7 @@ def read_otlp_settings(variables: Mapping[str, str]) -> OtlpSettings | None:
 
 def _url(variables: Mapping[str, str], signal: str) -> str | None:
     """Return the URL of a signal: the value of the signal's own variable, or else the general variable plus the path of
-    the signal.
+    the signal. None if the signal is not exported.
     """
     name = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
     base = variables.get(_ENDPOINT)

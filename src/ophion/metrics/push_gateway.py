@@ -36,7 +36,7 @@ class PushService:
         self._interval_s = float(config.push_interval_s)
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Push at intervals. The first push comes after half an interval."""
+        """Push at intervals, first after half an interval. At the end, delete the pushed metrics."""
         logger.info("pushing metrics url=%s interval_s=%.0f", self._url, self._interval_s)
         ready()
         try:

@@ -106,7 +106,9 @@ def _hash_key(number: int) -> bytes:
 
 
 def read_storage_format(path: Path) -> str:
-    """Return the storage format for the report, such as `BONSAI 3`, or `unknown` if the metadata file is missing."""
+    """Return the storage format for the report, such as `BONSAI 3`, or `unknown` if the metadata file cannot be
+    read.
+    """
     try:
         content = json.loads((path / "DATABASE_METADATA.json").read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -82,7 +82,9 @@ class Comparison:
         return all(result.equal == result.compared for result in self.methods.values())
 
     def _learn(self) -> None:
-        """Read random blocks of the old node. Their transactions and accounts become arguments of later calls."""
+        """Check that the chain ids are equal, and read random blocks of the old node. Transactions and accounts of
+        these blocks become arguments of later calls.
+        """
         heads = [int(str(client.call("eth_blockNumber")), 16) for client in (self._old, self._new)]
         self.height = min(heads)
         if self._old.call("eth_chainId") != self._new.call("eth_chainId"):
@@ -169,7 +171,9 @@ class Comparison:
 
 
 def find_difference(old: Any, new: Any, place: str, result: MethodResult) -> tuple[str, str, str] | None:
-    """Return the JSON path and both values of the first difference. Letter case of hex digits is ignored."""
+    """Return the JSON path and both values of the first difference; None if the values are equal. Letter case of hex
+    digits is ignored. JSON keys that only one node sends are counted in `result`, but are no difference.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         result.only_old.update(name for name in old.keys() - new.keys() if old[name] is not None)
         result.only_new.update(name for name in new.keys() - old.keys() if new[name] is not None)

@@ -45,7 +45,7 @@ class RocksDatabase:
             options = package.Options(raw_mode=True)
             options.set_max_open_files(_MAX_OPEN_FILES)
             if not recycles_logs(path):
-                # refuse a damaged log, which RocksDB by default reads up to the damage, so that the newest blocks are
+                # refuse a damaged log: by default, RocksDB reads it up to the damage, and the newest blocks would be
                 # missing
                 options.set_wal_recovery_mode(package.DBRecoveryMode.absolute_consistency())
             families = {name: package.Options(raw_mode=True) for name in names}

@@ -16,7 +16,7 @@ _LEGACY, _ACCESS_LIST, _FEE_MARKET, _BLOB, _SET_CODE = range(5)
 
 
 def encode_json_header(block: Json) -> Header:
-    """Encode the header of a JSON block or uncle. `DecodeError` names a missing JSON key."""
+    """Encode the header of a JSON block or uncle. Raises `DecodeError`, which names a missing JSON key."""
     number, data = _number, _data
     return Header(
         parent_hash=data(block, "parentHash"),

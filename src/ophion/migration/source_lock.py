@@ -60,7 +60,7 @@ class SourceLock:
 
 def _fcntl_owner(descriptor: int) -> int | None:
     """Return the id of the process with an exclusive `fcntl` lock on the file, or 0 if that process is on another
-    machine.
+    machine. None if no process has such a lock, or if the file system has no locks.
     """
     asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
     try:

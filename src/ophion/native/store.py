@@ -37,6 +37,8 @@ RULES_KEY: Final = "rules"
 
 
 def open_store(path: Path, *, create: bool = True, read_only: bool = False, durable: bool = True) -> Store:
-    """Open the database in this directory. `StorageError` says in one line what is wrong and what to do."""
+    """Open the database in this directory. Raises `StorageError`, which says in one line what is wrong and what to
+    do.
+    """
     with translated():
         return Store.open(str(path), create=create, read_only=read_only, durable=durable)

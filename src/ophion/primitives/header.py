@@ -107,7 +107,9 @@ class Header(Struct, frozen=True):
         return rlp.list_of(self.encoded_fields(self.extra_data))
 
     def encoded_fields(self, extra_data: bytes) -> list[bytes]:
-        """Return the encoded fields with the given extra data. Engines hash and sign headers without the seals."""
+        """Return the encoded fields, with `extra_data` in place of the own extra data: engines hash and sign headers
+        without the seals.
+        """
         scalar = rlp.encode_int
         fields = [
             b"\xa0" + self.parent_hash,

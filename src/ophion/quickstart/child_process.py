@@ -52,7 +52,9 @@ class NetworkProcess:
 
     @property
     def ending(self) -> str | None:
-        """The exit code. None before the start and while the process is running."""
+        """How the process ended: its exit code or the signal, as text. None before the start and while the process is
+        running.
+        """
         code = None if self._process is None else self._process.poll()
         if code is None:
             return None

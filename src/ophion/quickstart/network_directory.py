@@ -217,7 +217,7 @@ def where(path: Path) -> str:
 
 def prepare(path: Path) -> None:
     """Create the directory of a new network if it is missing, and refuse other files in it. The directory may contain a
-    network, which the caller handles.
+    network, which the caller handles. From now on, this process creates files that only its user can read.
     """
     with explained(path):
         os.umask(0o077)

@@ -27,6 +27,6 @@ async def height(place: int | str) -> int | None:
 
 
 async def heights(places: Mapping[str, int | str]) -> dict[str, int | None]:
-    """Return the block numbers of several nodes by name."""
+    """Return the block numbers of several nodes by name; None for a node that does not answer."""
     found = await asyncio.gather(*(height(place) for place in places.values()))
     return dict(zip(places, found, strict=True))

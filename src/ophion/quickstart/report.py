@@ -92,7 +92,7 @@ def _row(name: str, role: str, pid: str, height: str, http: str, socket: str, p2
 
 
 def enclaves(keys: Mapping[str, str]) -> Iterator[str]:
-    """Return the enclave keys, which are the recipients of private transactions."""
+    """Return the lines that list the enclave keys, which name the recipients of private transactions."""
     if keys:
         yield "  Private transactions: name members by the public keys of their enclaves (privateFrom, privateFor)."
     for name, key in keys.items():

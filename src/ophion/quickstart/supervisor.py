@@ -54,7 +54,7 @@ class NetworkSupervisor:
         self._children = {name: NetworkProcess(name, command, work.log(name)) for name, command in commands.items()}
 
     async def run(self, ready: Callable[[], None]) -> bool:
-        """Start all processes and wait until the network stops. Returns whether all processes succeeded.
+        """Start all processes and wait until the network stops. Returns False if the network could not be started.
 
         Calls `ready` when every node has a new block and the proxy answers.
         """
@@ -71,7 +71,8 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                # record that the network is ready; a command that waits for this record prints the log before it
+                # record that the network is ready only after `ready` has printed: a command that waits for this record
+                # prints the log
                 self._record()
             if is_well:
                 await self._until_stopped()

@@ -139,8 +139,8 @@ class FairScheduler:
         self.ends_at -= seconds
 
     def has_time(self) -> bool:
-        """Return whether work may start although `ends_at` has passed. It may start in a loop step without work so far,
-        because `ends_at` then belongs to an earlier step.
+        """Return whether work may start although `ends_at` has passed. In a loop step without work so far, work may
+        start, because `ends_at` belongs to an earlier step. While the block priority is on, no work may start.
         """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()

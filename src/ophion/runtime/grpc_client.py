@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ALPN: Final = "h2"
 _PREFIX_BYTES: Final = 5
-"""Before each message: a byte for compression, and the length."""
+"""Bytes before each message: one for compression, four for the length of the message."""
 _MAX_TEXT: Final = 200
 """Maximum number of characters of the server's error text."""
 
@@ -29,7 +29,7 @@ class GrpcClient:
     """Unary calls to one server; raises `GrpcError`. Messages are encoded bytes."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None, timeout_s: float, max_reply_bytes: int) -> None:
-        """Create a client. It sets the application protocol (ALPN) of the TLS context."""
+        """Create a client, and set the application protocol (ALPN) of the TLS context."""
         parts = urlsplit(url)
         self.url = url
         self.timeout_s = timeout_s
@@ -50,7 +50,7 @@ class GrpcClient:
         """Call a method, such as `/package.Service/Method`, in a task. Returns the message of the reply.
 
         The call is repeated if the server closes a connection that was open before the call. So the server may execute
-        a call twice, and also if the call raises an error.
+        a call twice. It may also have executed a call that raises an error here.
         """
         head = self._heads.get(method)
         if head is None:

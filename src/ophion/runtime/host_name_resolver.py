@@ -76,7 +76,9 @@ class HostNames:
         return [name for name, found in self._names.items() if found.address == address]
 
     def resolve(self, node: Enode) -> Enode:
-        """Return the node at its current address; the address is empty while its name does not resolve."""
+        """Return the node at its current address, and resolve its name from now on. The address is empty while the name
+        does not resolve.
+        """
         if not node.host:
             return node
         self.add((node,))

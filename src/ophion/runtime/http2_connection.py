@@ -54,7 +54,7 @@ class Http2Reply(Struct):
     headers: dict[str, str] = {}
     body: bytearray = field(default_factory=bytearray)
     trailers: dict[str, str] | None = None
-    """Headers after the body. If a reply has only one block of headers, they are both headers and trailers."""
+    """Headers after the body. If a reply has only one header block, `headers` and `trailers` both hold this block."""
 
 
 class _Stream:
@@ -112,7 +112,7 @@ class Http2Connection(asyncio.Protocol):
             return await stream.done
         finally:
             if stream.done.done() and not stream.done.cancelled():
-                stream.done.exception()  # otherwise unread if the caller was cancelled at the same moment
+                stream.done.exception()  # if the caller was cancelled at the same moment, nothing else reads the error
             if self._streams.pop(number, None) is not None:
                 self._put(_RST_STREAM, 0, number, _NUMBER.pack(_CANCEL))  # the caller no longer waits
                 self._flush()
@@ -136,7 +136,7 @@ class Http2Connection(asyncio.Protocol):
         self._put(_SETTINGS, 0, 0, b"".join(_SETTING.pack(*setting) for setting in settings))
         if window > _DEFAULT_WINDOW:
             self._put(_WINDOW_UPDATE, 0, 0, _NUMBER.pack(window - _DEFAULT_WINDOW))
-        # the first request follows in the same write
+        # do not flush: the first request follows in the same write
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(Http2Closed(str(exc) or type(exc).__name__ if exc else "the server closed the connection"))
@@ -260,7 +260,7 @@ class Http2Connection(asyncio.Protocol):
             self._put(_PING, _ACK, 0, content)
 
     def _on_goaway(self, flags: int, number: int, content: bytes) -> None:
-        """End the requests that the server has not begun. The others may still get their replies."""
+        """End the requests that the server has not begun. Requests that it has begun may still get their replies."""
         self.is_open = False
         last = _number(content[:4]) & _MAX_STREAM
         for unknown in [known for known in self._streams if known > last]:
@@ -279,7 +279,9 @@ class Http2Connection(asyncio.Protocol):
             raise Http2Error("a window is too large")
 
     def _check_old(self, number: int) -> None:
-        """Frames may arrive for a stream that has ended, but for no other one."""
+        """Check that a stream without an open request has existed: frames may still arrive after the end of a stream.
+        Raises `Http2Error` for any other stream.
+        """
         if number % 2 == 0 or number >= self._next_stream:
             raise Http2Error("the server replies to no request")
 

@@ -43,8 +43,8 @@ def stop_signals() -> list[signal.Signals]:
 def end_by_inherited_signals() -> None:
     """Let inherited stop signals end the process.
 
-    Process 1 of a container needs this, because the kernel ignores the default action for it. The entry point of a
-    container may also have blocked the signals, so that none gets lost before Python runs.
+    Process 1 of a container needs this, because the kernel does not apply the default action of a signal to process 1.
+    The entry point of a container may also have blocked the signals, so that no signal gets lost before Python runs.
     """
     signals = set(stop_signals())
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) & signals
@@ -71,10 +71,10 @@ def held_back() -> Iterator[None]:
 
 
 class StopSignals:
-    """Notes stop signals, for a thread that waits for them between its steps.
+    """Notes stop signals, for a thread that checks for signals between its steps.
 
-    The handler writes to a pipe. A handler that sets a `threading.Event` may hang: it runs in the thread that it has
-    interrupted, which may hold the lock of the event.
+    The handler writes to a pipe. A handler that sets a `threading.Event` may hang, because a handler runs in the
+    interrupted thread, and this thread may hold the lock of the event.
     """
 
     def __init__(self, *numbers: signal.Signals) -> None:
@@ -90,5 +90,5 @@ class StopSignals:
             os.write(self._writer, b"\0")
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a signal. Returns whether one has come, now or before."""
+        """Wait for a signal. Returns whether a signal has arrived since this object was made."""
         return bool(select.select([self._reader], [], [], seconds)[0])

@@ -91,6 +91,7 @@ class _Later(ModuleType):
             spec: Any = self.__spec__
             if isinstance(spec.loader, _Loader):
                 # set the real loader first: if the import itself reads a missing name, this thread gets AttributeError
+                # and does not import again
                 self.__loader__ = spec.loader = spec.loader.loader
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

@@ -241,7 +241,7 @@ class MetricsRegistry:
         return metric
 
     def text(self, categories: frozenset[Category], names: Sequence[str] = ()) -> str:
-        """Return the chosen categories, or only the named families, in Prometheus text format 0.0.4."""
+        """Return the chosen categories, or only their families with these names, in Prometheus text format 0.0.4."""
         lines: list[str] = []
         for (category, name), (help, metric) in self._metrics.items():
             if category not in categories:

@@ -70,7 +70,9 @@ class ReverseNames:
         """Network of each address whose lookup is running. None for an address with a known name."""
 
     def names_at(self, address: str) -> tuple[str, ...]:
-        """Return the known names of an address. An unknown address has none, until a lookup has ended."""
+        """Return the known names of an address, and start a lookup if they are missing or outdated. An unknown address
+        has no names until its lookup has ended.
+        """
         now = self._clock.monotonic()
         found = self._addresses.get(address)
         if found is None:
@@ -161,7 +163,9 @@ def hosts_file_reverse_lookup(path: Path) -> Lookup:
 
 
 def _confirmed(address: str, names: Sequence[str], lookup: Lookup) -> list[str]:
-    """Return the names that resolve to the address again. Raises `OSError` if a name server does not answer."""
+    """Return the names that resolve to the address again. Raises `OSError` if a name server does not answer before any
+    name is confirmed.
+    """
     found = []
     for name in dict.fromkeys(one.lower().rstrip(".") for one in names[:MAX_NAMES]):
         try:

@@ -15,7 +15,7 @@ def escape_line(text: str) -> str:
 
 
 def escape_text(text: str) -> str:
-    """Escape a text of several lines. Line feeds and tabs stay."""
+    """Escape a text, but keep its line feeds and tabs."""
     return text if text.isprintable() else "\n".join(map(_escape_but_tabs, text.split("\n")))
 
 

@@ -58,7 +58,7 @@ class CallTree:
 
     @property
     def function(self) -> str | None:
-        """Name of the called function; None if the contract is unknown."""
+        """Name of the called function; None if the contract or the function is unknown."""
         return None if self._function is None else self._function.name
 
     @property

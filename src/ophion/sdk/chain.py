@@ -180,7 +180,7 @@ class Chain(BlockAccess):
         return contract
 
     def known_contract(self, address: bytes) -> tuple[str, Abi] | None:
-        """Return name and ABI of a contract that this object has deployed or loaded."""
+        """Return name and ABI of a contract; None unless this object has deployed or loaded the contract."""
         return self._contracts.get(address)
 
     def known_contracts(self) -> dict[bytes, tuple[str, Abi]]:

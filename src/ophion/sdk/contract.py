@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def encoded_arguments(contract: str, function: Function, args: tuple[Any, ...], named: dict[str, Any]) -> bytes:
-    """Encode arguments in their declared order. The `ArgumentError` names contract, function and argument."""
+    """Encode arguments in their declared order. Raises `ArgumentError`, which names contract, function and argument."""
     try:
         return function.inputs.encode(function.inputs.bind(args, named))
     except AbiError as error:
@@ -194,7 +194,7 @@ class Contract:
         """Receipt of the deployment. None for a contract that already existed."""
         for name in abi.functions:
             if hasattr(Contract, name):
-                # if a contract function has the name of an attribute of this class, the function wins
+                # if a contract function has the name of an attribute of this class, the function takes precedence
                 self.__dict__[name] = self._method(name)
 
     def __getattr__(self, name: str) -> ContractMethod:
@@ -241,7 +241,9 @@ class Contract:
         return self.chain.decode_logs(self.chain.rpc("eth_getLogs", criteria))
 
     def check_code(self) -> None:
-        """Raise `OutputError` if the address has no code. A pending transaction may still create it."""
+        """Raise `OutputError` if the address has no code. While mining is paused, nothing is checked, because a pending
+        transaction may still create the contract.
+        """
         if not self.chain.is_mining_paused and not self.chain.code(self):
             raise OutputError(f"there is no contract at {self.address}, so a transaction would do nothing")
         self.has_code = True

@@ -137,7 +137,9 @@ def _share(part: int, whole: int) -> str:
 
 
 def _source_path(artifact: Path, root: Path) -> Path | None:
-    """Return the source file of an artifact: its `sourceName`, or the path that Foundry's metadata names."""
+    """Return the source file of an artifact: its `sourceName`, or the path that Foundry's metadata names. None if there
+    is no such file.
+    """
     document = orjson.loads(artifact.read_bytes())
     names = [document.get("sourceName"), (document.get("ast") or {}).get("absolutePath")]
     target = ((document.get("metadata") or {}).get("settings") or {}).get("compilationTarget") or {}

@@ -128,7 +128,7 @@ class EmbeddedNode(EmbeddedCore):
                 return SentTransaction(
                     transaction.hash, created, succeeded, gas_used, output, position, head.header.number
                 )
-        # the transaction was not mined, so add it to the pool, which stores it or raises the reason
+        # the transaction was not mined, so add it to the pool, which stores it, or raises an error with the reason
         try:
             await pool.send_decoded(transaction)
         except PoolRejected as error:
@@ -153,7 +153,9 @@ class EmbeddedNode(EmbeddedCore):
         )
 
     def _signed(self, spec: CallSpec, nonce: int, gas: int, header: Header) -> Transaction:
-        """Return the transaction, signed with the key of its sender if the chain knows the key."""
+        """Return the transaction, signed with the key of its sender. An impersonated sender needs no key; for any other
+        sender without a key, raises `TransactionRefused`.
+        """
         sender, base_fee = spec.sender, header.base_fee_per_gas
         secret, chain_id = self._secrets.get(sender), self.core.chain.spec.chain_id
         if secret is None and not self.dev.impersonates(sender):

@@ -2,7 +2,8 @@
 
 The event loop has no thread of its own: the calling thread runs it until the coroutine is done, under a lock. A caller
 inside of another event loop (a notebook, an asynchronous test) hands over to a helper thread, because one thread cannot
-run two loops. While the chain is served over HTTP, a thread runs the loop all the time, and callers wait for it.
+run two loops. While the chain is served over HTTP, a thread runs the loop all the time, and callers wait for their
+results.
 """
 
 from __future__ import annotations

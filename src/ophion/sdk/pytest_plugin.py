@@ -82,7 +82,7 @@ def chain_session(pytestconfig: pytest.Config) -> Iterator[Chain]:
 
 @pytest.fixture
 def chain(chain_session: Chain) -> Iterator[Chain]:
-    """A chain. The changes of the test are undone after the test."""
+    """The chain of this session and worker. The changes of a test are undone after the test."""
     chain_session.last_receipt = None
     saved = chain_session.save()
     contracts = chain_session.known_contracts()
@@ -244,7 +244,9 @@ def _gas_file(config: pytest.Config) -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
-    """Show coverage, and the gas report with its differences from the file of an earlier run."""
+    """Show coverage, and the gas report with its differences from the file of an earlier run. Writes the coverage file
+    and a missing gas file. Replaces a different gas file, except with `--ophion-gas-check`.
+    """
     if config.getoption("--ophion-coverage") and not hasattr(config, "workeroutput"):
         coverage = _coverage_of(config)
         terminalreporter.section("coverage of contracts")

@@ -56,7 +56,7 @@ class Event:
 
 
 def decoded_event(log: Mapping[str, Any], contracts: Mapping[bytes, tuple[str, Abi]]) -> Event:
-    """Decode a log of JSON-RPC with the ABIs of some contracts, by address."""
+    """Decode a log of JSON-RPC. `contracts` has names and ABIs, by address. If no ABI fits, the event has no name."""
     address = bytes.fromhex(log["address"][2:])
     topics = [bytes.fromhex(one[2:]) for one in log["topics"]]
     data = bytes.fromhex(log["data"][2:])
@@ -136,7 +136,7 @@ class Receipt:
 
     @property
     def contract_address(self) -> str | None:
-        """Address of the contract that the transaction has created."""
+        """Address of the contract that the transaction has created; None for a call."""
         return None if self._sent.created is None else checksum_address(self._sent.created)
 
     def _find(self) -> Mapping[str, Any] | None:

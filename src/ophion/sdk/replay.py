@@ -56,7 +56,9 @@ def replayed(
     balances: Mapping[Any, int],
     gas: int | None,
 ) -> Replay:
-    """Run a mined transaction again on a branch that starts before its block."""
+    """Run a mined transaction again, after the earlier transactions of its block, on a branch that starts before the
+    block.
+    """
     found: Mapping[str, Any] | None = chain.rpc("eth_getTransactionByHash", hash)
     if found is None or found["blockNumber"] is None:
         raise ChainError(f"There is no mined transaction {hash}.")

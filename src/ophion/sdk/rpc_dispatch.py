@@ -85,7 +85,7 @@ class RpcDispatch:
 
 
 def _as_json(value: object) -> object:
-    """Encode values that JSON-RPC represents as text: bytes, and numbers beyond 64 bits."""
+    """Encode values that JSON-RPC represents as text: bytes, numbers beyond 64 bits, and objects with an `address`."""
     if isinstance(value, bytes | bytearray):
         return "0x" + value.hex()
     if isinstance(value, int):

@@ -125,7 +125,7 @@ class SandboxBackend:
 @contextmanager
 def without_blocks(chain: Chain) -> Iterator[None]:
     """Context manager in which a chain executes transactions without making blocks. All effects are undone at the end
-    of the `with` block.
+    of the `with` block. Has no effect on a chain behind a URL.
     """
     below = chain.backend
     if not isinstance(below, EmbeddedNode | Branch):

@@ -100,7 +100,7 @@ class UncommittedBlocks:
         return block
 
     def _child_hashes(self) -> bytes | None:
-        """Return the ancestor hashes of the next block."""
+        """Return the ancestor hashes of the next block; None if all blocks are committed."""
         top = self.top
         if top is None:
             return None

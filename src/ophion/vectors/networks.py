@@ -61,7 +61,7 @@ _BPO_DEFAULTS: Final = {
 
 
 def milestone_named(name: str) -> Milestone | None:
-    """Return the milestone for a fork name of the tests."""
+    """Return the milestone for a fork name of the tests; None if the name is unknown."""
     return _FORKS.get(name)
 
 

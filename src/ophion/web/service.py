@@ -60,7 +60,8 @@ class PageFiles:
         return found | {"/": found[f"/{self._index}"]}
 
     def answer(self, path: str, headers: Mapping[bytes, bytes]) -> Answer | None:
-        """Answer a GET of `path`, which begins with a slash. Returns None if there is no such file.
+        """Answer a GET of `path`, which begins with a slash: a file, or a redirect to a view. Returns None for other
+        paths.
 
         `headers` are the request headers by lower-case name.
         """
@@ -92,8 +93,8 @@ def _answer(name: str, content: bytes) -> Answer:
 
 
 def _to_view(path: str) -> Answer | None:
-    """Redirect `/block/12` to the view `#/block/12`. The redirect is relative, because the base path is unknown
-    here.
+    """Redirect `/block/12` to the view `#/block/12`; None if no view has this path. The redirect is relative, because
+    the base path is unknown here.
     """
     parts = path.strip("/").split("/")
     if parts[0] not in _VIEWS or len(path) > _MAX_ADDRESS_LENGTH or not all(part.isalnum() for part in parts):

@@ -38,8 +38,9 @@ pub struct EmptyRun {
 }
 
 impl EmptyRun {
-    /// Execute the blocks. `env` belongs to the first block. Returns the records to commit, oldest first. Stops early,
-    /// with fewer than `count` records, at a block whose requests (EIP-7685) differ from those of the first header.
+    /// Execute the blocks. `env` belongs to the first block. Returns the records to commit, oldest first. If the
+    /// requests of a block (EIP-7685) differ from those of the first header, the records end before the run of up to
+    /// `MAX_RUN` blocks that contains this block.
     ///
     /// Only every `MAX_RUN`th record holds preimages, so the records must be committed together.
     pub fn execute(

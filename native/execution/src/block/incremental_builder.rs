@@ -93,7 +93,7 @@ impl Content {
     }
 }
 
-/// Build a whole block at once, with one EVM. The result is the same as with `IncrementalBuilder`.
+/// Build a whole block in one call, with one EVM. The result is the same as with `IncrementalBuilder`.
 pub fn build(
     parent: &StateData,
     env: &BlockEnv,

@@ -34,7 +34,7 @@ pub fn access_list(
 const MAX_ROUNDS: u32 = 16;
 
 /// Repeat a call with the access list of the previous run, until a run touches exactly the accounts and slots of the
-/// list.
+/// list; at most `MAX_ROUNDS` times, and not after the deadline.
 fn settled(
     state: &StateData,
     env: &BlockEnv,

@@ -82,7 +82,8 @@ impl CallCostCache {
         joined.insert(function);
     }
 
-    /// Record a failed attempt. Its duration reduces the time budget.
+    /// Record a failed attempt. Its duration reduces the time budget. After an attempt above `SOON_S`, the function is
+    /// not known as light any more.
     pub fn wasted(&self, to: &Address, input: &[u8], took_s: f64) {
         let mut known = self.known();
         known.left_s = known.time_left() - took_s;

@@ -34,7 +34,7 @@ pub fn call(
     or_refusal(outcome, |refused| refused)
 }
 
-/// Run the same call with several inputs. Each input runs on the unchanged state. All runs have the same deadline and
+/// Run the same call with several inputs. Each input runs on the unchanged state. Each run may take `limit`; all runs
 /// share one read cache.
 pub fn call_each(
     state: &StateData,

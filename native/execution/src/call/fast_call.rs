@@ -46,7 +46,7 @@ impl PlainCall {
         Some(())
     }
 
-    /// Build the transaction of the call. `gas` is the default gas limit, `cap` the maximum.
+    /// Build the transaction of the call; None without `to`. `gas` is the default gas limit, `cap` the maximum.
     pub fn finish(mut self, gas: u64, cap: u64) -> Option<TxEnv> {
         if self.tx.gas_limit == 0 {
             self.tx.gas_limit = gas;

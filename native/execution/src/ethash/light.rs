@@ -270,7 +270,8 @@ pub fn compute(seal_hash: &B256, nonce: u64, number: u64) -> Result<Work> {
     Ok(work)
 }
 
-/// Search up to `attempts` nonces from `start_nonce` on, wrapping around, on `threads` threads.
+/// Search up to `attempts` nonces from `start_nonce` on, wrapping around, on `threads` threads. Returns a valid nonce
+/// and its mix hash; None if no nonce is valid.
 pub fn search(
     seal_hash: &B256,
     number: u64,

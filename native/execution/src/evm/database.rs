@@ -309,7 +309,8 @@ impl ExecDb {
     }
 
     /// Apply the changes of an account. revm compares a slot with its value before the transaction that used the slot
-    /// last. So after `several` transactions, a changed slot may look unchanged.
+    /// last. So after `several` transactions, a changed slot may look unchanged, and is compared with the value in this
+    /// database.
     fn apply(&mut self, address: Address, account: EvmAccount, several: bool) -> Result<()> {
         if !account.is_touched() {
             return Ok(());

@@ -55,7 +55,7 @@ pub fn until(deadline: Instant) -> Watching {
     Watching(())
 }
 
-/// Replace the deadline of this thread, and clear the flag that an earlier call has expired.
+/// Replace the deadline of this thread, and forget that an earlier deadline has expired.
 pub fn move_deadline(deadline: Instant) {
     DEADLINE.set(Some(deadline));
     SEEN.set(0);

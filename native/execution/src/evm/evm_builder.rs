@@ -51,8 +51,8 @@ pub fn count_from_start<I>(env: &BlockEnv, evm: &mut Evm<I>) {
     evm.instruction.insert_instruction(SSTORE, Instruction::new(sstore), 0);
 }
 
-/// Run SSTORE with net gas metering (EIP-1283). The prices are in block_environment.rs. Istanbul uses the same rule
-/// (EIP-2200).
+/// Run SSTORE with net gas metering (EIP-1283). The prices are in block_environment.rs. From Istanbul on, the rule is
+/// the same with other prices (EIP-2200).
 fn sstore_eip1283<W: InterpreterTypes, H: Host + ?Sized>(
     context: InstructionContext<'_, H, W>,
 ) -> InstructionExecResult {

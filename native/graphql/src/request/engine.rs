@@ -127,7 +127,7 @@ impl Engine {
         Ok(Engine { schema, implementers, limits, max_tokens, kept: Mutex::default() })
     }
 
-    /// Validate a request completely. After this, only the content of the chain can cause errors.
+    /// Validate a request completely. The returned query can only fail because of the content of the chain.
     pub fn prepare(&self, text: String, operation: Option<&str>, variables: Option<&str>) -> Refused<Query> {
         let shape = shape_of(&text);
         if shape.longest_name > MAX_NAME_LENGTH {

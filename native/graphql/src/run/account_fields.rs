@@ -81,7 +81,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Return an account at the block that an argument names, or else at the block of the enclosing object.
+    /// Return an account at the block that an argument names, or else at the block of the enclosing object, or else at
+    /// the head.
     pub fn account_at(
         &mut self,
         node: &'a Node,

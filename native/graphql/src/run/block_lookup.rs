@@ -37,7 +37,7 @@ impl<'a> Run<'a> {
     }
 
     /// Return the block whose state is used for accounts and calls. An ommer has no state, so the canonical block of
-    /// the same number is used.
+    /// the same number is used, or else the head.
     pub(super) fn with_state(&mut self, block: &Rc<Loaded<'a>>) -> Result<Rc<Loaded<'a>>, Stop> {
         if !block.is_ommer {
             return Ok(block.clone());

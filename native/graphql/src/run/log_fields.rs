@@ -18,7 +18,7 @@ pub fn log_filter(filter: &FilterArguments) -> LogFilter {
 }
 
 impl<'a> Run<'a> {
-    /// Return the logs of a block that match a filter, in block order.
+    /// Append the logs of a block that match a filter to `found`, in block order.
     pub fn matching_logs(
         &mut self,
         block: &Rc<Loaded<'a>>,

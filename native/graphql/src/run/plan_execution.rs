@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
 
     // --- used by all fields ---------------------------------------------------------------------
 
-    /// Add cost units to the run. The run ends if its cost exceeds the budget.
+    /// Add cost units to the run. Ends the run if its cost, its response or its time exceeds a limit.
     pub fn spend(&mut self, units: u64) -> Written {
         self.spent += units;
         if self.spent < self.next_look {

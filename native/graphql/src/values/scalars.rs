@@ -30,7 +30,7 @@ pub fn long(given: Given<'_>) -> Option<u64> {
     if is_digits(digits, radix) { u64::from_str_radix(digits, radix).ok() } else { None }
 }
 
-/// Convert an input scalar to a 32-bit integer. Text is rejected.
+/// Convert an input scalar to a 32-bit integer; None for text, and if the number does not fit.
 pub fn int(given: Given<'_>) -> Option<i32> {
     match given {
         Given::Number(digits) => digits.parse().ok(),

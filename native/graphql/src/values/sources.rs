@@ -19,6 +19,7 @@ const MAX_DEPTH: usize = 16;
 /// Maximum length of a value in an error text.
 const MAX_SHOWN_LENGTH: usize = 256;
 
+/// A value of an argument or variable, as the request contains it.
 pub enum Source<'a> {
     Null,
     Scalar(Given<'a>),
@@ -83,7 +84,7 @@ impl Unfit {
 }
 
 impl<'a> Source<'a> {
-    /// Return the source of an argument's value; None if the argument is absent.
+    /// Convert an argument of the plan to a `Source`; None if the argument or its variable is absent.
     pub fn of_written(written: &'a Written, texts: &Texts<'a>, variables: &'a [Value]) -> Option<Self> {
         let inner = |one: &'a Written| Self::of_written(one, texts, variables);
         Some(match written {

@@ -367,6 +367,7 @@ impl Decoder {
     }
 
     /// Submit transactions. `senders` has the addresses of the expected senders, one after the other, or no bytes.
+    /// Returns whether the transactions wait for more transactions.
     #[pyo3(signature = (arrival, raws, senders=None, /))]
     fn submit(&self, arrival: Py<PyAny>, raws: Vec<Raw>, senders: Option<&[u8]>) -> bool {
         let senders = senders.unwrap_or_default().chunks_exact(Address::len_bytes()).map(Address::from_slice).collect();
@@ -377,8 +378,7 @@ impl Decoder {
         self.desk.start();
     }
 
-    /// Return the tags of up to `max` decoded submissions, and one list with all their transactions. The submitter
-    /// chose the tag.
+    /// Return up to `max` decoded submissions: the tags that the submitters chose, and one list of all transactions.
     #[pyo3(signature = (max, /))]
     fn collect<'py>(&self, py: Python<'py>, max: usize) -> PyResult<(Vec<Py<PyAny>>, Bound<'py, PyList>)> {
         let (arrivals, decoded): (Vec<_>, Vec<_>) = self.desk.collect(max).into_iter().unzip();

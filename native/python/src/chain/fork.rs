@@ -53,7 +53,7 @@ impl ForkState {
         ForkState { inner: Arc::new(Fork::new(number, Box::new(fetch))) }
     }
 
-    /// Let the database read keys that the local state lacks from this forked state.
+    /// Let the database read keys from this forked state if the local state lacks them.
     #[pyo3(signature = (store, /))]
     fn attach(&self, store: &Bound<'_, Store>) -> Answer<()> {
         store.get().inner()?.set_fork(Some(self.inner.clone()));

@@ -102,7 +102,7 @@ impl OpenBlock {
     }
 }
 
-/// Build a whole block at once: faster than an `OpenBlock` for a few transactions.
+/// Build a whole block in one call, which takes less time than an `OpenBlock` for a few transactions.
 #[pyfunction]
 #[pyo3(signature = (state, env, candidates, keep_revert_data, withdrawals, rewards, deadline_s, /))]
 #[allow(clippy::too_many_arguments)]

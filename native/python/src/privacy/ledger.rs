@@ -109,8 +109,8 @@ impl PrivateLedger {
         Ok(found.iter().map(|marker| marker_row(py, marker)).collect())
     }
 
-    /// Return up to `most` payload keys whose markers have no result yet, from key `start` on, and the key to continue
-    /// from.
+    /// Return up to `most` payload keys whose markers have no result yet, from key `start` on, and the key from which
+    /// to continue; None at the end.
     #[pyo3(signature = (start, most, /))]
     #[allow(clippy::type_complexity)]
     fn unread<'py>(

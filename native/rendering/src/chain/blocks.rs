@@ -75,7 +75,7 @@ pub fn transaction_at_json(snapshot: &Snapshot, block: &B256, index: usize) -> R
     Ok(Some(out))
 }
 
-/// Return the receipt of a transaction as JSON. Fails if the stored record exceeds `max_bytes`.
+/// Return the receipt of a transaction as JSON. Fails if the stored receipt exceeds `max_bytes`.
 pub fn receipt_json(
     snapshot: &Snapshot,
     transaction: &B256,
@@ -119,7 +119,7 @@ fn receipt_of(
     Ok(Some(out))
 }
 
-/// Return the receipt of a transaction in a block that is not written yet, as JSON.
+/// Return the receipt of a transaction in a block that is not written yet, as JSON; None if the index is out of range.
 pub fn new_receipt_json(block: &BlockRecord, index: usize, with_revert_reason: bool) -> Result<Option<Vec<u8>>> {
     let receipts = &block.effects.receipts;
     let known = block.body.known()?;

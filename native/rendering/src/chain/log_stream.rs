@@ -58,7 +58,7 @@ impl LogStream {
             return Ok(None);
         }
         let began = Instant::now();
-        // after an error, the stream is at its end; if `piece` succeeds, it sets the flag itself
+        // an error ends the stream, so set `is_complete` first; `piece` overwrites it on success
         self.is_complete = true;
         let piece = self.piece(began)?;
         self.time_left = self.time_left.saturating_sub(began.elapsed());

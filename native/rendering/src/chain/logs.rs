@@ -87,8 +87,8 @@ pub fn of_block(snapshot: &Snapshot, hash: &B256, filter: &LogFilter, removed: b
 }
 
 impl Limits {
-    /// Return an error if the response is too large. The search checks after each block; within a block, the gas limit
-    /// bounds the logs.
+    /// Return an error if the response is too large or has too many logs. The search checks after each block; within a
+    /// block, the gas limit bounds the logs.
     fn check_size(&self, written: &LogWriter<'_>) -> Result<()> {
         self.check_count(written.count)?;
         if written.out.len() > self.max_bytes {

@@ -1,7 +1,7 @@
 //! Fast path for the block hash of an IBFT 2.0 or QBFT header.
 //!
-//! The block hash covers the header without round and seals (consensus.md 2.3). `BftEngine.hashed` is the slow path. The
-//! test `test_the_fast_path_of_header_hashes` compares both.
+//! The block hash covers the header without round and seals (consensus.md 2.3). `BftEngine.hashed` is the slow path.
+//! The test `test_the_fast_path_of_header_hashes` compares both.
 
 use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Header;

@@ -267,7 +267,7 @@ pub fn encode_block(header: &[u8], body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Split one RLP item, including its header, off the front of the buffer.
+/// Split one RLP item off the front of the buffer. Returns the item with its header, and the payload of the item.
 fn item<'a>(buffer: &mut &'a [u8], what: impl Display, list: bool) -> Result<(&'a [u8], &'a [u8])> {
     let start = *buffer;
     let header = Header::decode(buffer).map_err(|cause| Error::decode(&what, cause))?;
@@ -308,8 +308,8 @@ pub fn decode_body(payload: &[u8]) -> Result<BodyData> {
     decode_body_with(payload, 0, Tx::decode)
 }
 
-/// Decode the items of a block after the header with a decoder of transactions. `count` is the number of transactions if
-/// it is known, else 0.
+/// Decode the items of a block after the header with a decoder of transactions. `count` is the number of transactions
+/// if it is known, else 0.
 pub(super) fn decode_body_with(payload: &[u8], count: usize, decode: impl Fn(Bytes) -> Result<Tx>) -> Result<BodyData> {
     let mut rest = payload;
     let (_, mut list) = item(&mut rest, "transactions", true)?;

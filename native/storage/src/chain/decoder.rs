@@ -134,7 +134,7 @@ impl<T: Send + 'static> Decoder<T> {
         self.submit_with_senders(tag, raws, Vec::new())
     }
 
-    /// Submit transactions with their expected senders, which need not be right.
+    /// Submit transactions with their expected senders, which need not be right. Returns the same as `submit`.
     pub fn submit_with_senders(&self, tag: T, raws: Vec<Bytes>, senders: Vec<Address>) -> bool {
         let job = Job { tag, raws, senders };
         let weight = job.raws.len();

@@ -10,7 +10,7 @@ pub fn small(payload: &[u8]) -> u64 {
     payload.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Return a number of at most 16 bytes.
+/// Return a number; None above 16 bytes.
 #[inline]
 pub fn medium(payload: &[u8]) -> Option<u128> {
     match payload.len() {

@@ -1,7 +1,7 @@
 //! Fast path that decodes the transactions of a stored body.
 //!
-//! It decodes legacy and dynamic fee transactions without access list. Their inputs share the bytes of the body. The slow
-//! path is `Tx::decode`, which checked each transaction before it was stored. The test below compares both.
+//! This path decodes legacy and dynamic fee transactions without access list. Their inputs share the bytes of the body.
+//! The slow path is `Tx::decode`, which checked each transaction before it was stored. The test below compares both.
 
 use alloy_consensus::{Signed, TxEip1559, TxLegacy};
 use alloy_primitives::{Address, Bytes, Signature, TxKind, U256};
@@ -68,7 +68,7 @@ fn dynamic_fee(raw: &Bytes, mut fields: &[u8]) -> Option<Envelope> {
     Some(Envelope::Eip1559(Signed::new_unhashed(tx, signature(fields, parity)?)))
 }
 
-/// Read the last two fields.
+/// Read the last two fields, r and s; None if one is invalid or another field follows.
 fn signature(fields: &mut &[u8], parity: bool) -> Option<Signature> {
     let signature = Signature::new(word(fields)?, word(fields)?, parity);
     fields.is_empty().then_some(signature)
@@ -80,7 +80,7 @@ fn bytes<'a>(fields: &mut &'a [u8]) -> Option<&'a [u8]> {
     Item::read(fields).ok().filter(|item| !item.is_list).map(|item| item.payload)
 }
 
-/// Read a number as bytes; None if it has leading zeros, which the slow path refuses.
+/// Read a number as bytes; None for a list, and for leading zeros, which the slow path refuses.
 #[inline]
 fn digits<'a>(fields: &mut &'a [u8]) -> Option<&'a [u8]> {
     bytes(fields).filter(|payload| payload.first() != Some(&0))

@@ -1,8 +1,9 @@
 //! Blocks whose headers are stored before their bodies and receipts.
 //!
-//! A node that fetches a state from peers stores the headers of all blocks first. Bodies and receipts follow later, from
-//! the highest block down. The record `history` in `meta` is the number (8 bytes) of the lowest block of which all later
-//! blocks have bodies and receipts. The record is absent if no block lacks them. The genesis block always has both.
+//! A node that fetches a state from peers stores the headers of all blocks first. Bodies and receipts follow later,
+//! from the highest block down. The record `history` in `meta` is the number (8 bytes) of the lowest block of which all
+//! later blocks have bodies and receipts. The record is absent if no block lacks them. The genesis block always has
+//! both.
 //!
 //! `missing_bodies.rs` lets reads of missing bodies and receipts fail.
 

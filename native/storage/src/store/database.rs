@@ -113,7 +113,8 @@ impl Database {
         Ok(self.env.clone().static_read_txn()?)
     }
 
-    /// Follow the commits of another process. Only the transaction index has rows that are not in the database.
+    /// Follow the commits of another process: update the buffer of the transaction index. All other data is read from
+    /// the database.
     pub fn follow(&self) -> Result<()> {
         let txn = self.read_txn()?;
         self.tx_index_buffer.follow(&self.tables, &txn)

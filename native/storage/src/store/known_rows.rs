@@ -1,7 +1,7 @@
 //! Memory addresses of the trie nodes that a snapshot has read.
 //!
-//! A block reads a node to execute transactions, and again to change the node. In a large state, the lookup of the node
-//! id in LMDB takes more than half of the time of a read.
+//! A block reads a node to execute transactions, and again to change the node. The second read uses the address,
+//! because in a large state the lookup of a node id in LMDB takes more than half of the time of a read.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +20,7 @@ struct Row {
     length: usize,
 }
 
-// SAFETY: a row is read-only memory, and `KnownRows::get` demands that its transaction is open.
+// SAFETY: a row is read-only memory, and `KnownRows::get` demands that the read transaction of the row is open.
 unsafe impl Send for Row {}
 
 impl KnownRows {
@@ -35,7 +35,7 @@ impl KnownRows {
     /// The read transaction of all rows passed to `keep` must be open for `'t`.
     pub unsafe fn get<'t>(&self, id: u64) -> Option<&'t [u8]> {
         let row = self.rows().get(&id).copied()?;
-        // SAFETY: `keep` stored start and length of a slice, and the caller guarantees that its memory is still valid.
+        // SAFETY: `keep` stored start and length of a slice, and the caller guarantees that this memory is still valid.
         Some(unsafe { std::slice::from_raw_parts(row.start, row.length) })
     }
 

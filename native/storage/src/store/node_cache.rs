@@ -32,8 +32,8 @@ impl NodeCache {
         &self.shards[id as usize % SHARDS]
     }
 
-    /// Call `read` with a cached node; None if the node is not cached. `read` must not use this cache. Copying the node,
-    /// or a counted reference to it, would take longer than most reads.
+    /// Call `read` with a cached node; None if the node is not cached. `read` borrows the node, because a copy or a
+    /// counted reference would take longer than most reads. `read` must not use this cache.
     pub fn read<T>(&self, id: u64, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.shard(id).read().unwrap_or_else(PoisonError::into_inner).nodes.get(&id).map(|whole| read(whole))
     }

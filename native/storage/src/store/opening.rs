@@ -149,7 +149,7 @@ fn create_tables(env: &Env<WithoutTls>) -> Result<Tables> {
     Ok(Tables::of(databases.map(table), u64::MAX))
 }
 
-/// Return the number of tables with which the database was created.
+/// Return the number of tables that were created in the database.
 fn tables_made(record: Option<&[u8]>) -> usize {
     let count = record.and_then(|record| record.first()).map_or(Tables::FIRST, |count| usize::from(*count));
     count.min(Tables::NAMES.len())
@@ -183,8 +183,8 @@ fn open_tables(env: &Env<WithoutTls>, path: &Path) -> Result<Option<Tables>> {
         let record = meta_table.map_or(Ok(None), |meta_table| meta_table.get(txn, meta::TABLES))?;
         let newer = &Tables::NAMES[tables_made(record)..];
         if databases.len() >= Tables::PREIMAGE_RUNS && lost == newer && lost == Tables::NAMES[databases.len()..] {
-            // Layout 5 has no preimages in runs, and layout 7 has a row for each trie node. In both, the table `storage`
-            // is empty.
+            // A database of layout 5 lacks the tables of preimage runs and of packed nodes, and one of layout 7 the
+            // latter. In both layouts the table `storage` is empty, so it stands in for the missing tables.
             databases.resize(Tables::NAMES.len(), databases[Tables::STORAGE]);
             lost.clear();
         }
@@ -237,8 +237,8 @@ fn table(database: Database<'_, Raw, Raw>) -> Table {
 }
 
 /// Return the lowest id of a trie node in the table `node_rows`; `u64::MAX` if a program that knows this table has not
-/// written to the database yet. A database may come from another node, so the record is checked: with a wrong one, new
-/// nodes would be looked up in the table of the old ones.
+/// written to the database yet. A database may come from another node, so the record is checked: with a wrong record,
+/// new nodes would be looked up in the table of the old nodes.
 fn first_packed(env: &Env<WithoutTls>, tables: &Tables) -> Result<u64> {
     let txn = env.read_txn()?;
     let layout = tables.meta.get(&txn, meta::LAYOUT)?;

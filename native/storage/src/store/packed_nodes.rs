@@ -1,15 +1,16 @@
 //! Trie nodes in rows of about one page.
 //!
-//! A block of 4,000 token transfers writes up to 15,000 nodes of about 340 bytes. With a row for each node, LMDB
-//! descends the tree of the table once for each of them. Node ids are consecutive, so a row holds all nodes that fit into
-//! a page. Its key is the id of its last node: a lookup of a node finds the first row from its id on.
+//! A block of 4,000 token transfers writes up to 15,000 nodes of about 340 bytes. With a row for each node, LMDB would
+//! descend the tree of the table once for each node. Node ids are consecutive, so a row holds all nodes that fit into a
+//! page. The key of a row is the id of its last node, so a lookup takes the first row whose key is not below the id of
+//! the searched node.
 //!
 //! ```text
 //! id of the last node (8) | count (2), then distance (2) and end (2) of each node, then their stored forms
 //! ```
-//! Numbers in parentheses are sizes in bytes. Nodes are in the order of their ids. A distance is the id of the last node
-//! minus the id of the node; an end is the number of bytes of the stored forms up to and including the node. A row never
-//! has nodes of two commits, except after pruning.
+//! Numbers in parentheses are sizes in bytes. Nodes are in the order of their ids. A distance is the id of the last
+//! node minus the id of the node; an end is the number of bytes of the stored forms up to and including the node. A row
+//! never has nodes of two commits, except after pruning.
 //!
 //! Before layout 9, each node had a row of its own in the table `nodes`. These nodes stay there.
 
@@ -18,13 +19,13 @@ use ophion_primitives::errors::{Error, Result};
 
 use super::tables::{Table, Tables};
 
-/// Number of bytes of a row that fills one page. LMDB stores it in a page of its own, without splitting others.
+/// Number of bytes of a row that fills one page. LMDB stores such a row in a page of its own, and splits no other page.
 const ROW_BYTES: usize = 4_080;
-/// Maximum number of bytes of a row that shares a page with others.
+/// Maximum number of bytes of a row that shares a page with other rows.
 const SMALL_ROW_BYTES: usize = 1_000;
-/// If fewer bytes are left, they go into small rows, because they would leave too much of a page empty.
+/// If fewer bytes are left, they go into small rows, because a single row would leave too much of its page empty.
 const MIN_PAGE_BYTES: usize = 3_500;
-/// Number of bytes of new nodes from which they are written to rows before the end of a commit.
+/// When this many bytes of new nodes wait, they are written to rows before the end of the commit.
 pub(super) const PENDING_BYTES: usize = 4 * ROW_BYTES;
 const WRONG_KEY: &str = "a key of the trie nodes is not eight bytes long";
 const COUNT: usize = 2;
@@ -59,8 +60,8 @@ impl NodeTable {
         }
     }
 
-    /// Append nodes with consecutive ids from `first` on, which must be greater than all ids in the table. The nodes are
-    /// in `stored`, one after the other, and `ends` has the end of each. Unless this is the end of a commit, the last
+    /// Append nodes with consecutive ids. `first`, the id of the first node, must be greater than all ids in the table.
+    /// The nodes are in `stored`, one after the other, and `ends` has the end of each node. Without `is_end`, the last
     /// nodes may be left for the next call. Returns the number of appended nodes.
     pub fn append(
         &self,
@@ -84,8 +85,8 @@ impl NodeTable {
     /// Visit at least `max` nodes from `start` up to, but not including, `end`, if there are as many. `end` must be the
     /// first id of a commit. Delete the nodes that `keep` rejects, and write the other nodes again, so that they fill
     /// their pages. Nothing changes unless at least 1/`worth` of the bytes is deleted. Returns the number of deleted
-    /// nodes, and the next id, or None at the end. Rows whose nodes are not in the order of their ids are damage: writing
-    /// them again could put another node in the place of the one that `get` returns.
+    /// nodes, and the next id, or None at the end. Rows whose nodes are not in the order of their ids are damage: after
+    /// a rewrite of such rows, `get` could return another node.
     pub fn repack(
         &self,
         txn: &mut RwTxn<'_>,

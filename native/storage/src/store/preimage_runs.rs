@@ -241,8 +241,8 @@ fn merge_part(table: Table, txn: &mut RwTxn<'_>, next: &mut u64, part: u8) -> Re
     Ok(())
 }
 
-/// Take the `FAN` oldest runs of the lowest level that has so many out of the list. Runs with more than their share of
-/// `max` entries are never merged again; they do not count. None if there is no such level.
+/// Remove from the list, and return, the `FAN` oldest runs of the lowest level with at least `FAN` runs; None if no
+/// level has so many. Runs with more than 1/`FAN` of `max` entries do not count, and are never merged again.
 fn take_full(runs: &mut Vec<Run>, max: u64) -> Option<Vec<Run>> {
     let is_of = |run: &Run, level: u8| run.level == level && run.entries <= max / FAN as u64;
     let highest = runs.iter().map(|run| run.level).max()?;
@@ -302,7 +302,7 @@ pub(super) fn check(table: Table, txn: &RoTxn<'_>, mut visit: impl FnMut(u64, Op
     Ok(())
 }
 
-/// Return what is wrong with a row of a run.
+/// Return what is wrong with a row of a run; None if the row is valid.
 fn wrong_row(key: &[u8], part: Option<u8>, row: &[u8]) -> Option<&'static str> {
     let (entries, rest) = row.as_chunks::<ENTRY>();
     let is_placed = entries.first().is_some_and(|first| key.ends_with(&first[..PREFIX])) && rest.is_empty();

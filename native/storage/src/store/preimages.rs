@@ -44,8 +44,8 @@ impl<'t> Preimages<'t> {
         Ok(found.filter(|found| found.len() == Address::len_bytes()).map(|found| Address::from_slice(&found)))
     }
 
-    /// Return the address or slot with this hash, if known. For accounts from before layout 5, the table `accounts`
-    /// holds the address, and for other preimages from before layout 7, the table `preimages`.
+    /// Return the address or slot with this hash, if known. The table `accounts` holds addresses from before layout 5,
+    /// and the table `preimages` holds other preimages from before layout 7.
     pub fn get(&mut self, hash: &B256) -> Result<Option<Vec<u8>>> {
         if let Some(preimage) = self.tables.preimages.get(self.txn, hash.as_slice())? {
             return Ok(Some(preimage.to_vec()));

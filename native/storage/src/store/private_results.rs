@@ -366,8 +366,8 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Return up to `max` keys of payloads whose canonical markers have no result yet, from key `start` on, and the
-    /// next key.
+    /// Return up to `max` keys of payloads whose canonical markers have no result yet, from key `start` on, and the key
+    /// from which to continue; None at the end.
     pub fn unread(&self, start: &[u8], max: usize) -> Result<(Vec<B256>, Option<Vec<u8>>)> {
         let mut found = Vec::new();
         // the start key has at least one byte, because LMDB rejects empty keys

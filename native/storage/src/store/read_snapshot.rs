@@ -20,7 +20,7 @@ use crate::chain::body::{BodyData, Known, decode_rest};
 use crate::chain::receipts::{self, ReceiptData, ReceiptInBlock};
 use crate::trie::{Account, EMPTY_ROOT, Trie};
 
-/// An open read transaction. It should be short-lived, because LMDB cannot reuse the pages that it sees.
+/// An open read transaction. It should be short-lived, because LMDB cannot reuse the pages that the transaction sees.
 pub struct Snapshot {
     txn: RoTxn<'static, WithoutTls>,
     /// Rows of the table `nodes` that this snapshot has read.
@@ -48,7 +48,7 @@ impl Snapshot {
     }
 
     /// Return the source of trie nodes for an execution, which reads a node and then changes it. The second read of a
-    /// node does not look it up again.
+    /// node needs no lookup.
     pub(crate) fn remembered_nodes(&self) -> Nodes<'_> {
         Nodes { known: Some(&self.known), ..self.nodes() }
     }
@@ -98,7 +98,7 @@ impl Snapshot {
         Ok(Some((transactions, payload.len())))
     }
 
-    /// Return one receipt of a block. Fails if the stored record exceeds `max_bytes`.
+    /// Return one receipt of a block. Fails if the stored receipt exceeds `max_bytes`.
     pub fn receipt(&self, hash: &B256, index: usize, max_bytes: usize) -> Result<Option<ReceiptInBlock>> {
         let record = receipts_row(self.tables(), &self.txn, hash)?;
         Ok(record.map(|record| receipts::decode_receipt_at(record, index, max_bytes)).transpose()?.flatten())
@@ -186,7 +186,8 @@ impl Snapshot {
         Ok(value(meta::FIRST_PACKED)?.map_or(0, |first| next.saturating_sub(first + freed)))
     }
 
-    /// Return name, number of entries and bytes of every table. The entries of the table `node_rows` are trie nodes. Empty key-value tables are omitted.
+    /// Return name, number of entries and bytes of every table. The entries of the table `node_rows` are trie nodes.
+    /// Empty key-value tables are omitted.
     pub fn usage(&self) -> Result<Vec<(String, u64, u64)>> {
         let mut used = Vec::new();
         for (index, (name, table)) in self.tables().each().into_iter().enumerate() {

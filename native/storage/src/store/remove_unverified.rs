@@ -23,8 +23,9 @@ const STRIDE: usize = 10_000;
 const NODE_VALUES: &[u8] = b"node:";
 
 impl Database {
-    /// Keep only the canonical chain with the states of the genesis block and the head. Call `check` before. A pruning
-    /// round afterwards deletes the trie nodes of the other states.
+    /// Keep only the canonical chain with the states of the genesis block and the head. Deletes private states and
+    /// key-value tables too. Call `check` before. A pruning round afterwards deletes the trie nodes of the other
+    /// states.
     pub fn retain_checked(self: &Arc<Self>) -> Result<()> {
         let snapshot = self.snapshot()?;
         let (_, head) = snapshot.head()?.ok_or_else(|| Error::damaged("the database has no head"))?;

@@ -7,8 +7,8 @@
 //! each batch. Named values, such as the next key to request, are written in the same transaction. A process that was
 //! killed at any moment continues after the last written batch.
 //!
-//! The ids of complete storage tries are in memory, up to a limit. After a restart, the storages of accounts that are not
-//! written yet are downloaded again.
+//! The ids of complete storage tries are in memory, up to a limit. After a restart, the storages of accounts that are
+//! not written yet are downloaded again.
 //!
 //! | key in `meta`       | value                                                                               |
 //! |---------------------|-------------------------------------------------------------------------------------|
@@ -311,8 +311,8 @@ impl Database {
         Ok(())
     }
 
-    /// Return an account with its storage trie. Fails if its storage or its code is not stored. `codes` holds the hashes
-    /// of codes that are known to be stored.
+    /// Return an account with its storage trie. Fails if its storage or its code is not stored. `codes` holds the
+    /// hashes of codes that are known to be stored.
     fn with_storage(
         &self,
         account: &FlatAccount,

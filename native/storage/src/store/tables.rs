@@ -70,7 +70,7 @@ impl Table {
         }
     }
 
-    /// Insert a key greater than all others. LMDB then fills pages instead of splitting them.
+    /// Insert a key that is greater than all keys of the table. So LMDB fills pages and splits none.
     pub fn append(&self, txn: &mut RwTxn<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.0.put_with_flags(txn, heed::PutFlags::APPEND, key, value)?)
     }
@@ -299,12 +299,12 @@ pub mod meta {
     pub const LAYOUT_VERSION: &[u8] = &[9];
     /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
     /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
-    /// state in the tables `accounts` and `storage`. 5: all preimages by hash. 6: the same, while blocks below the record
-    /// `history` have no bodies. 7 and 8: a row for each trie node; 8 is 7 while blocks have no bodies.
+    /// state in the tables `accounts` and `storage`. 5: all preimages by hash. 6: the same, while blocks below the
+    /// record `history` have no bodies. 7 and 8: a row for each trie node; 8 is 7 while blocks have no bodies.
     pub const OLDER_LAYOUTS: [&[u8]; 8] = [&[1], &[2], &[3], &[4], &[5], &[6], &[7], &[8]];
     /// Layout while blocks below the record `history` have no bodies. Otherwise the same as `LAYOUT_VERSION`.
     pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[10];
-    /// Key of the number of tables (one byte); absent in databases of the first version.
+    /// Key under which the number of tables is stored, as one byte; absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";
 
     /// Return the key of the meta table for a value that the node defines.

@@ -91,7 +91,8 @@ fn save_below<V: Value>(node: &Node<V>, before: Option<&[u8]>, saver: &mut dyn S
         }
         Node::Branch { mask, children, value } => {
             let earlier = before.map(branch_delta::children).transpose()?.flatten().unwrap_or_default();
-            // Most children have nothing to save. To look at all of them first lets the processor load them together.
+            // Most children have nothing to save. Look at all children first, so that the processor loads them at the
+            // same time.
             let unsaved = children.iter().enumerate().filter(|(_, child)| has_unsaved(child));
             let unsaved = unsaved.fold(0u16, |found, (place, _)| found | 1 << place);
             let nibbles = (0..16).filter(|nibble| mask & 1 << nibble != 0);
@@ -211,7 +212,7 @@ fn decode_child<V: Value>(reader: &mut Reader<'_>) -> Result<Child<V>> {
     }
 }
 
-/// Check a node that is stored in its parent. Returns it if it is a small leaf.
+/// Check a node that is stored in its parent. Returns the node if it is a small leaf, else None.
 fn held_leaf<V: Value>(stored: &[u8]) -> Result<Option<HeldLeaf>> {
     let mut reader = Reader(stored);
     if reader.byte()? != 0 {
@@ -236,7 +237,7 @@ pub fn stored_children<V: Value>(bytes: &[u8]) -> Result<(Vec<u8>, Vec<Link>)> {
 }
 
 /// Collect the ids to which a stored node refers: nodes of the same trie, and roots of the storage tries of the node's
-/// accounts. The function does not decode values, because pruning calls it for every node.
+/// accounts. The function builds no `Node`, because pruning calls it for every node.
 pub fn references<V: Value>(bytes: &[u8], own: &mut Vec<u64>, below: &mut Vec<u64>) -> Result<()> {
     let mut reader = Reader(bytes);
     match reader.byte()? {

@@ -37,8 +37,8 @@ pub(super) fn hash_all<V: Value>(root: &Cell<V>) {
     }
 }
 
-/// Hash parts of a buffer, which are one after the other. `ends` has the end of each part. Calls `visit` with the index,
-/// the bytes and the hash of each part.
+/// Hash parts of a buffer, which are one after the other. `ends` has the end of each part. Calls `visit` with the
+/// index, the bytes and the hash of each part.
 fn hash_each(rlp: &[u8], ends: &[usize], hashes: &mut Vec<B256>, mut visit: impl FnMut(usize, &[u8], B256)) {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let parts: Vec<&[u8]> = starts.zip(ends).map(|(start, end)| &rlp[start..*end]).collect();

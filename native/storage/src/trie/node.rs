@@ -79,8 +79,8 @@ impl<V: Clone> Clone for Node<V> {
 }
 
 impl<V> Node<V> {
-    /// Load the reference counts of all children, before a copy of this node changes them. The processor loads them
-    /// together, but changes them one after the other.
+    /// Load the reference counts of all children, before a copy of this node increments the counts. The processor loads
+    /// several counts at the same time, but increments them one after the other.
     pub(super) fn touch(&self) {
         if let Node::Branch { children, .. } = self {
             let counts = children.iter().map(|child| match child {
@@ -141,10 +141,10 @@ pub enum Child<V> {
 /// takes at least four more.
 pub(super) const MAX_INLINE_BYTES: usize = 48;
 
-/// Maximum length in bytes of a `HeldLeaf`. A reference to a child has the same size then as without such leaves.
+/// Maximum length in bytes of a `HeldLeaf`. With this limit, `Child` has the same size as without the variant `Held`.
 const MAX_HELD_BYTES: usize = 46;
 
-/// The stored form of a small leaf. `codec.rs` checks it when it is read.
+/// The stored form of a small leaf. `codec.rs` checks the form when it reads the parent.
 #[derive(Clone, Copy)]
 pub struct HeldLeaf {
     length: u8,
@@ -175,7 +175,8 @@ impl<V> Clone for Child<V> {
 }
 
 impl<V> Child<V> {
-    /// Return the id of the node in the database; zero if it has none, or has none yet.
+    /// Return the id of the node in the database; zero for a node in the row of its parent, and before the node is
+    /// written.
     pub fn id(&self) -> u64 {
         match self {
             Child::Stored { id, .. } => *id,

@@ -151,7 +151,7 @@ impl FrameRecorder {
         }
         if !result.result.is_ok() {
             frame.error = Some(error.unwrap_or_else(|| match result.result {
-                // the init code completed, but the gas did not suffice to pay for storing the contract code
+                // no instruction halted, so the gas did not suffice to store the contract code
                 InstructionResult::OutOfGas if frame.kind.is_creation() => CODE_NOT_PAID.into(),
                 InstructionResult::PrecompileError => precompile_words(spec, &frame.to, &frame.input),
                 other => halt_words(other, 0, 0),

@@ -312,7 +312,7 @@ impl Inspector<EvmContext> for CallEvents {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // return early, because most instructions are no call events
+            // return early, because most instructions are not call events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;
@@ -347,8 +347,8 @@ impl Inspector<EvmContext> for CallEvents {
                 Some(CallEvent::Create { child: None, init: own_code() })
             }
             op::CALLDATALOAD => match self.steps.last() {
-                // record only the first of two CALLDATALOADs in a row, because the second does not change the trace
-                // entry
+                // record only the first CALLDATALOAD after another call event, because further ones do not change the
+                // trace entry
                 Some(Step { event: CallEvent::Load, depth, halt: None, .. }) if *depth + 1 == self.live.len() => None,
                 _ => Some(CallEvent::Load),
             },

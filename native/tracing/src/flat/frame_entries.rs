@@ -1,9 +1,9 @@
 //! Fast path of flat traces: entries from the start and the end of frames, without a hook per instruction.
 //!
 //! The slow path is `besu_flat_traces`, which knows the instructions. The fast path gives up on a transaction whose
-//! entries depend on them. Such a transaction has a halt, a creation by a contract, a self-destruct, a transfer to a
-//! precompiled contract, or a reverted call with another value than its caller. `tests/unit/chain/test_traced_block.py`
-//! compares both.
+//! entries depend on single instructions. Such a transaction has a halt, a creation by a contract, a self-destruct, a
+//! transfer to a precompiled contract, or a reverted call with another value than its caller.
+//! `tests/unit/chain/test_traced_block.py` compares both.
 
 use std::marker::PhantomData;
 
@@ -215,7 +215,7 @@ impl<'a, I> FrameHandler<'a, I> {
         FrameHandler { frames, inspector: PhantomData }
     }
 
-    /// Start a frame. Returns the result of a call that needs no frame.
+    /// Start a frame. Returns the result of a call that needs no frame, else None.
     fn start(&mut self, evm: &mut Evm<I>, init: FrameInit) -> Result<Option<FrameResult>, EVMError<Error>> {
         let start = self.frames.start_of(&mut evm.ctx, &init.frame_input).map_err(unsuitable)?;
         match evm.frame_init(init)? {
@@ -231,14 +231,15 @@ impl<'a, I> FrameHandler<'a, I> {
     }
 }
 
-/// Return whether the init code of a creation has ended with SELFDESTRUCT. Its result is that of a creation without code.
+/// Return whether the init code of a creation has ended with SELFDESTRUCT. The result of such a creation looks like
+/// that of a creation without code.
 fn has_deleted_itself<I>(evm: &Evm<I>, result: &FrameResult) -> bool {
     let FrameResult::Create(outcome) = result else { return false };
     let state = &evm.ctx.journaled_state.inner.state;
     outcome.address.and_then(|address| state.get(&address)).is_some_and(|account| account.is_selfdestructed())
 }
 
-/// The transaction is rolled back and runs again on the slow path.
+/// Return the error that rolls back the transaction, which then runs again on the slow path.
 fn unsuitable(_: NeedsInstructions) -> EVMError<Error> {
     EVMError::Custom("the trace depends on instructions".into())
 }
@@ -250,7 +251,7 @@ impl<I> Handler for FrameHandler<'_, I> {
 
     fn run_exec_loop(&mut self, evm: &mut Self::Evm, first: FrameInit) -> Result<FrameResult, Self::Error> {
         let result = self.run_frames(evm, first)?;
-        // a creation may collide with such an account (create_collision.rs)
+        // a creation may collide with an account that has only storage (create_collision.rs)
         if db(evm).has_storage_only_account() { Err(unsuitable(NeedsInstructions)) } else { Ok(result) }
     }
 }

@@ -33,7 +33,7 @@ pub fn price(address: &Address, input: &[u8], spec: SpecId) -> Option<u64> {
 }
 
 fn modexp_price(input: &[u8], spec: SpecId) -> u64 {
-    // Input bytes after the end of the input count as zero.
+    // Bytes after the end of the input count as zero.
     let bytes = |start: usize, length: usize| {
         let mut padded = vec![0; length];
         let there = input.get(start..).unwrap_or_default();

@@ -119,7 +119,7 @@ pub fn trace_words(words: &str) -> Option<&'static str> {
 const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
 
-/// Decode the revert reason of Solidity's `Error(string)` or `Panic(uint256)`.
+/// Decode the revert reason of Solidity's `Error(string)` or `Panic(uint256)`; None for other data.
 pub fn revert_reason(output: &Bytes) -> Option<String> {
     let (selector, words) = output.split_first_chunk::<4>()?;
     match *selector {

@@ -13,7 +13,8 @@ pub struct AccountDiff<'a> {
     pub address: &'a Address,
     pub before: Option<AccountInfo>,
     pub after: Option<&'a AccountInfo>,
-    /// The account after the transaction, for its changed slots. None for a plain transfer, because it changes no slots.
+    /// The account after the transaction, for its changed slots. None for a plain transfer, because it changes no
+    /// slots.
     account: Option<&'a Account>,
 }
 

@@ -487,7 +487,7 @@ fn is_calling(opcode: u8) -> bool {
 }
 
 /// Return whether the trace shows an instruction. The trace shows neither the implicit STOP at the end of the code nor
-/// a lone STOP. Of the halts, it shows out of gas, bad jumps and state changes in a static call.
+/// a lone STOP. Of the halts, it shows out of gas, bad jumps, address collisions and state changes in a static call.
 fn is_shown(opcode: u8, count: u64, halt: Option<InstructionResult>, is_past_end: bool) -> bool {
     use InstructionResult as R;
     match halt {
@@ -520,7 +520,7 @@ fn shows_memory(opcode: u8) -> bool {
     )
 }
 
-/// Return a range of the memory as its offset and bytes; None if the range is empty.
+/// Return a range of the memory as its offset and bytes; None if the range is empty or exceeds the memory.
 fn bytes_at(memory: &[u8], range: Range<usize>) -> Option<(usize, &[u8])> {
     let (start, end) = (range.start, range.end);
     if start >= end || end > memory.len() {

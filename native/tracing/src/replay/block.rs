@@ -147,7 +147,8 @@ pub fn trace_one<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv, place: Option<Place
     Ok(())
 }
 
-/// Run a transaction without hooks. If it met an EIP-7610 collision, run it again with the check (create_collision.rs).
+/// Run a transaction without hooks. If it reads an account that has only storage, run it again with the check of
+/// EIP-7610 (create_collision.rs).
 fn run_plain<T: Tracer>(evm: &mut Tracing<T>, tx: TxEnv) -> std::result::Result<ExecutionResult, EVMError<Error>> {
     if !evm_builder::db(evm).has_storage_only_account() {
         let result = evm.transact_one(tx.clone());

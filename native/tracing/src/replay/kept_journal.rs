@@ -2,8 +2,9 @@
 //!
 //! A transaction then finds accounts, code and slots in the journal of the previous transaction. Without this, each
 //! transaction copies them from the database and back. In a journal of several transactions, revm distinguishes values,
-//! warm accesses and rollbacks by the number of the transaction. But it has only one mark for "created" and "deleted",
-//! so `flush` ends the journal before and after a transaction that may create, delete or delegate an account.
+//! warm accesses and rollbacks by the number of the transaction. But an account has only one mark "created" and one
+//! mark "deleted" in the whole journal, so `flush` ends the journal before and after a transaction that may create,
+//! delete or delegate an account.
 
 use alloy_primitives::Address;
 use ophion_execution::evm::database::ExecDb;

@@ -28,8 +28,8 @@ pub struct Touched {
     pub after: Option<AccountInfo>,
 }
 
-/// Return the recipient of a transaction in the form of a plain transfer. The caller must still check that the
-/// recipient has no code.
+/// Return the recipient of a transaction in the form of a plain transfer; None for any other transaction. The caller
+/// must still check that the recipient has no code.
 pub fn recipient(env: &BlockEnv, tx: &Tx) -> Option<Address> {
     let envelope = &tx.envelope;
     let TxKind::Call(to) = envelope.kind() else { return None };
@@ -79,8 +79,8 @@ pub fn apply(
 }
 
 /// Return, for each transaction of a stored block, whether its receipt proves that no code ran: the transaction
-/// succeeded with exactly 21,000 gas. A refund cannot hide the gas of code from London on, because it is less than the
-/// gas of the instructions that earn it. The list is empty before London, and if the receipts are not stored.
+/// succeeded with exactly 21,000 gas. From London on, a refund cannot hide the gas of code, because the refund is less
+/// than the gas of the instructions that earn it. The list is empty before London, and if the receipts are not stored.
 pub fn proven(db: &ExecDb, env: &BlockEnv, hash: &B256) -> Result<Vec<bool>> {
     let mut found = Vec::new();
     if let Some(snapshot) = db.view.snapshot.as_ref().filter(|_| env.fork.has(SpecId::LONDON))
@@ -96,7 +96,7 @@ pub fn proven(db: &ExecDb, env: &BlockEnv, hash: &B256) -> Result<Vec<bool>> {
     Ok(found)
 }
 
-/// Apply a transfer in the form of a plain transfer that the receipt has proven, without reading the accounts.
+/// Apply a plain transfer that its receipt has proven, without reading the accounts.
 pub fn apply_proven(
     journal: &mut Journal<ExecDb>,
     env: &BlockEnv,

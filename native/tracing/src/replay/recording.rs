@@ -52,7 +52,7 @@ impl<'s, R: Report> Recording<'s, R> {
         &mut self.report
     }
 
-    /// Return an error if the reader of the output has stopped.
+    /// Fail if the output has stopped: the reader is gone, the deadline has passed, or a record is too large.
     pub fn check(&mut self) -> Result<()> {
         self.sink.check()
     }

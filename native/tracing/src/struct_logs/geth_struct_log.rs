@@ -110,7 +110,7 @@ impl<'s> StandardTracer<'s> {
         }
     }
 
-    /// Return whether this instruction gets a struct log row.
+    /// Count an instruction, and return whether it gets a struct log row.
     fn is_selected(&mut self, opcode: u8) -> bool {
         self.position += 1;
         if let Some(only) = self.options.only {

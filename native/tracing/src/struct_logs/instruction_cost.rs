@@ -108,7 +108,7 @@ impl Costs {
         fixed.saturating_add(variable)
     }
 
-    /// Return the gas that a call would pass to its callee.
+    /// Return the gas that CALL or CALLCODE would pass to its callee; 0 for other instructions.
     pub fn handed_on(&self, opcode: u8, gas: u64, cost: u64, interpreter: &Interpreter) -> u64 {
         let stack = interpreter.stack.data();
         match (opcode, stack.last()) {

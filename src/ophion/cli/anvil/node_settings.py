@@ -14,7 +14,7 @@ _STATE_FILE = "state.json"
 
 
 def contradictions(given: AnvilOptions) -> Iterator[str]:
-    """Yield a sentence for each pair of options that contradict each other."""
+    """Yield a sentence for each contradiction between options."""
     if given.no_mining and given.block_time:
         yield "--no-mining makes blocks only on demand, --block-time at an interval. Choose one of them."
     if given.is_mixed and not given.block_time:

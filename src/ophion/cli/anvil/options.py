@@ -57,7 +57,7 @@ def _unsupported(*flags: str, why: str, **settings: Any) -> Any:
 
 
 def _at_most_one(values: tuple[Any, ...] | None) -> None:
-    """Check an option whose value may be left out."""
+    """Check the value of an option that may be given without a value: at most one value."""
     if values is not None and len(values) > 1:
         raise ValueError("expected a single value")
 

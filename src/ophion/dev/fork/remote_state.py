@@ -179,7 +179,9 @@ class Fork:
             self._keep(self._calls.fetch(self.source, unknown, self.state, []))
 
     def _listed(self, answer: Any) -> list[Key]:
-        """Return the keys of an access list, or an empty list if the call failed at the source."""
+        """Return the keys of an access list, or an empty list if the call failed at the source. If the source lacks the
+        method, later calls request no access list.
+        """
         if isinstance(answer, Failure):
             self._lists_access = answer.code not in METHOD_NOT_FOUND_CODES
             return []
@@ -253,8 +255,8 @@ class Fork:
     # --- blocks and receipts --------------------------------------------------------------------
 
     async def ask(self, method: str, params: list[Any]) -> Any:
-        """Return the source's response about a block at or before the forked block. The response cannot change, so it
-        is cached.
+        """Return the source's response about a block at or before the forked block, or a `Failure` for an error of the
+        source. A response cannot change, so it is cached; a `Failure` is not cached.
         """
         key = orjson.dumps([method, params])
         if key in self._responses:

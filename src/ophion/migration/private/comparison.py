@@ -61,7 +61,9 @@ class PrivateComparison:
         return all(result.equal == result.compared for result in self.groups.values())
 
     def _markers(self, head: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield marker transaction hashes of several blocks at a time, each list with the number of its last block."""
+        """Yield, for several blocks at a time, the number of the last block and the hashes of all marker transactions.
+        Counts the markers.
+        """
         precompile = str(self._new.call("priv_getPrivacyPrecompileAddress")).lower()
         for start in range(0, head + 1, _BATCH_CALLS):
             numbers = range(start, min(start + _BATCH_CALLS, head + 1))

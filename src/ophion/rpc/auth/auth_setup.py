@@ -93,8 +93,8 @@ class LoginApplication:
 
 
 def check(settings: AuthSettings) -> None:
-    """Check the key file or the credentials file before the node starts. Raises `OphionError` with a
-    one-line reason.
+    """Check the algorithm, and the key file or the credentials file, before the node starts. Raises `OphionError` with
+    a one-line reason.
     """
     if settings.public_key_file is not None:
         reader_from_file(settings.public_key_file, settings.algorithm)

@@ -68,7 +68,9 @@ class Login:
             self._timer = loop.call_later(_CHECK_INTERVAL_S, self._check_file, loop)
 
     def respond(self, body: bytes, address: str) -> PendingReply[Response] | Response:
-        """Answer a login from an IP address. A well-formed login is answered later, after hashing."""
+        """Answer a login from an IP address. A well-formed login is answered later, after hashing, unless it must wait
+        (429).
+        """
         if len(body) > _MAX_BODY_BYTES:
             return Response(413)
         try:

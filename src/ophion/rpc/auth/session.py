@@ -79,8 +79,8 @@ class Session:
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Create a session for a valid token. `left_s` returns the seconds until a token with these claims expires.
-        After expiry, `refuse` replaces `handle`.
+        """Create a session for a valid token. `left_s` returns the seconds for which a token with these claims stays
+        valid. Afterwards, `refuse` replaces `handle`.
         """
         self._claims = claims
         self._left_s = left_s

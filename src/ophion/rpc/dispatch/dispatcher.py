@@ -11,8 +11,8 @@ eagerly up to its first wait, and creates a task only if there is a wait. For an
 returns a `PendingReply`, which calls back once (transport/replies.py).
 
 A long message is outlined before it is parsed (native/messages.py): the outline counts the values of the message and
-finds id and parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages are parsed
-and decoded in a lane.
+finds id, method and parameters. Only the parameters are parsed, in a batch one request at a time. Very long messages
+are parsed and decoded in a lane.
 
 The dispatcher catches every exception of a handler and answers with an error, so that a handler cannot stop the node.
 """
@@ -168,8 +168,8 @@ class Dispatcher:
         return self._large(id_text, result)
 
     def _large(self, id_text: bytes, result: bytes | StreamedResult) -> Complete:
-        """Return an answer with a large result in three parts, because copying the result into one byte string takes
-        longer.
+        """Wrap a large or streamed result in an answer, without copying the result into one byte string. A result above
+        the size limit becomes an error.
         """
         if isinstance(result, StreamedResult):
             return StreamedAnswer(id_text, b'{"jsonrpc":"2.0","id":%b,"result":' % id_text, result, b"}")
@@ -221,7 +221,7 @@ class Dispatcher:
         return reply
 
     def _outlined(self, text: bytes, outline: JsonOutline | None, caller: Caller | None) -> Reply:
-        """Handle a long message by its outline: the positions of its id and parameters."""
+        """Handle a long message by its outline: the positions of id, method and parameters of each request."""
         if outline is None or not (outline.is_request or outline.is_batch):
             return _NOT_JSON
         if outline.is_batch:

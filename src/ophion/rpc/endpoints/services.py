@@ -209,7 +209,7 @@ def method_table(
 
         table = forkable(table, context)
         if context.dev.identity.preset is not None:
-            # lazy import: nodes without a preset do not refuse what Anvil refuses
+            # lazy import: only nodes with a preset refuse what Anvil refuses
             from ophion.rpc.presets.anvil_refusals import with_refusals
 
             table = with_refusals(table, context)
@@ -219,7 +219,7 @@ def method_table(
 
             table = accept_anvil_forms(table)
         if context.dev.identity.preset == "hardhat":
-            # lazy import: other nodes answer in other forms
+            # lazy import: only nodes with this preset answer in the forms of Hardhat's node
             from ophion.rpc.presets.hardhat_forms import like_hardhat
 
             table = like_hardhat(table, context)

@@ -96,7 +96,7 @@ def require_p2p(ctx: RpcContext) -> PeerService:
 
 
 def local_enode(peers: PeerService) -> Enode:
-    """Return the enode of this node."""
+    """Return the enode of this node; raises an error if P2P is off."""
     enode = peers.local_enode
     if enode is None:
         raise P2P_NOT_RUNNING()

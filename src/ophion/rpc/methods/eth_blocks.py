@@ -203,7 +203,8 @@ async def get_transaction_by_sender_and_nonce(
 
 
 def _mined(ctx: RpcContext, sender: bytes, nonce: int) -> bytes | None:
-    """Return the mined transaction of this sender with this nonce, or None.
+    """Return the mined transaction of this sender with this nonce. None if there is none, or if a needed state is
+    pruned.
 
     Bisects for the first block after which the account nonce is higher, and searches that block.
     """

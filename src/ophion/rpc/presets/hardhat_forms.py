@@ -88,11 +88,11 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
             raise _hardhat_error(error, name, params, ctx) from None
 
     def checked_call(values: Any, caller: Any) -> Any:
-        # a raw transaction that the extension has decoded comes without `decode`
+        # the extension has decoded a raw transaction itself, without `checked_decode`
         given = values if isinstance(values, _Decoded) else _Decoded(values, values)
         return _guarded(lambda _, caller: call(given.values, caller), name, ctx)(given.params, caller)
 
-    # the path of raw transactions writes errors itself
+    # without `submit`: the fast path of raw transactions writes its errors itself, not in the form of Hardhat's node
     return bound._replace(invoke=_guarded(invoke, name, ctx), decode=checked_decode, call=checked_call, submit=None)
 
 
@@ -153,7 +153,7 @@ def _tip_above_fee(sent: Sent, ctx: RpcContext) -> str | None:
 
 
 def _of_request(detail: str, params: Any) -> str | None:
-    """Return the text for a request that contradicts itself."""
+    """Return the text for an error about parameters; None if Hardhat's node has no other text."""
     call = params[0] if params and isinstance(params, Sequence) else None
     if isinstance(call, dict) and call.get("gasPrice") is not None:
         if call.get("maxFeePerGas") is not None:
@@ -278,7 +278,7 @@ def _number(value: Any) -> int | None:
 
 
 def _of_raw(raw: Any) -> Sent:
-    """Return the fields of an encoded transaction, or of nothing that can be decoded."""
+    """Return the fields of an encoded transaction; all fields are None if it cannot be decoded."""
     try:
         encoded = raw if isinstance(raw, bytes) else bytes.fromhex(raw[2:])
     except (TypeError, ValueError):

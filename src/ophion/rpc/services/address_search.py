@@ -68,7 +68,7 @@ async def creation_of(ctx: RpcContext, contract: Address) -> tuple[str, str] | N
 
 
 def _first_with_code(ctx: RpcContext, contract: Address) -> int | None:
-    """Return the first block at which the account has code; None if the account has no code at the head."""
+    """Return the first block with a stored state in which the account has code; None if it has no code at the head."""
     low, high = 0, ctx.queries.head_number
     if not ctx.queries.head_state.code(contract):
         return None
@@ -115,7 +115,9 @@ async def _search(
 
 
 def _next_blocks(ctx: RpcContext, numbers: Iterator[int], deadline: float) -> list[int]:
-    """Return the next blocks with transactions, which are traced together. An empty list ends the search."""
+    """Return the next blocks with transactions, which are traced together. An empty list ends the search. Raises
+    `RpcError` after the deadline.
+    """
     found: list[int] = []
     for number in numbers:
         if number % _BLOCKS_PER_LOOK == 0 and time.monotonic() > deadline:

@@ -33,7 +33,9 @@ def header_at(ctx: RpcContext, block: BlockId) -> HashedHeader | None:
 
 
 def view_at(ctx: RpcContext, block: BlockId) -> BlockView | None:
-    """Return a block with its state and environment. `pending` is not supported."""
+    """Return a block with its state and environment; None if the block or its state is missing. `pending` is not
+    supported.
+    """
     if isinstance(block, CanonicalHash):
         header = header_at(ctx, block)
         return None if header is None else ctx.queries.view(header.hash)
@@ -55,8 +57,8 @@ def read_at(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> 
 
 
 async def read_in_lane(ctx: RpcContext, block: BlockId, read: Callable[[BlockView], T]) -> T | None:
-    """Call `read` with a block in the read lane (worker threads), because the read takes too long for the event
-    loop.
+    """Call `read` with a block in the read lane (worker threads), because the read takes too long for the event loop.
+    Returns None if the block or its state is missing.
     """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else view_at(ctx, block)
     return None if view is None else await ctx.lanes.read.run(lambda: _read(view, read))

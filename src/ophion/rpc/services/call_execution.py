@@ -181,8 +181,8 @@ async def run_estimate(
 async def _least_gas(
     ctx: RpcContext, state: State, env: BlockEnv, requested: Call, overrides: Overrides, gas: int, outcome: CallOutcome
 ) -> int:
-    """Return the minimum gas with which a call succeeds, as Anvil does. `gas` is an estimate that suffices; if there is
-    no time for the whole search, the result is between both.
+    """Return the minimum gas with which a call succeeds, as Anvil does. `gas` is an estimate that suffices. If there is
+    no time for the whole search, the result also suffices, but may be higher than the minimum.
     """
     if gas <= _MIN_GAS:
         return gas
@@ -210,8 +210,9 @@ def _is_timeout(outcome: CallOutcome) -> bool:
 async def _repeated(
     ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, S]], is_timeout: Callable[[S], bool]
 ) -> tuple[T, S]:
-    """Call `run`, which executes a call several times within a number of seconds: on the event loop unless the call is
-    known to be slow, else in a worker thread.
+    """Call `run`, which executes a call several times within a number of seconds: on the event loop, unless the call
+    creates a contract or is known to be slow. Otherwise, and after a timeout on the event loop, call `run` in a worker
+    thread.
     """
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):

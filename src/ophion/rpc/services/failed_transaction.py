@@ -36,7 +36,8 @@ def is_reported(ctx: RpcContext, gas: int) -> bool:
 async def raise_if_failed(ctx: RpcContext, hash: Hash32) -> None:
     """Raise Hardhat's error if the transaction is mined and has failed.
 
-    With automine, wait for its block first: the pool does not delay the answer of a client that sends fast.
+    With automine, wait for the block of the transaction first, because the pool may have answered before the block is
+    made.
     """
     soon = ctx.mining.mined(hash) if ctx.pool.get(hash) is not None else None
     if soon is not None:

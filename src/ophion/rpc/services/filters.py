@@ -71,7 +71,7 @@ class LogChanges(Struct, frozen=True):
     """Journal position of the first entry in `blocks`."""
 
     def wanted(self, most: int | None = None) -> tuple[ChainChange, ...]:
-        """Return those of the first `most` blocks (None: all blocks) that left the chain or are in the block range of
+        """Return those of the first `most` blocks (None: all blocks) that left the chain or are not above `toBlock` of
         the query.
         """
         return tuple(one for one in self.blocks[:most] if one.is_removed or self.query.takes_block(one.number))

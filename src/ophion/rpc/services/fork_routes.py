@@ -114,7 +114,9 @@ def _is_newer(fork: Fork, answer: dict[str, Any]) -> bool:
 
 
 def _is_older(ctx: RpcContext, fork: Fork, block: Any, is_state: bool) -> bool:
-    """Whether the source node must answer for this block: the block is before the fork or unknown to this node."""
+    """Whether the source node must answer for this block: the block is before the fork or unknown to this node. For the
+    forked block, the source answers unless `is_state`.
+    """
     if isinstance(block, dict):
         block = block.get("blockHash", block.get("blockNumber"))
     if not isinstance(block, str):

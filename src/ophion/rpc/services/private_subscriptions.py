@@ -131,13 +131,13 @@ class PrivateSubscriptions:
         await follow(self._events, self, self._send)
 
     async def _is_allowed(self, one: _Subscription) -> bool:
-        """Return whether the subscriber is still a member of the group. If not, end the subscription. Called before
-        each delivery.
+        """Return whether the subscriber is known to be a member of the group. Ends the subscription of a former member.
+        Called before each delivery.
         """
         try:
             is_member = one.tenant is None or await self._tenants.is_member(one.tenant, one.query.group)
         except EnclaveError as error:
-            # the remote enclave is offline, so the membership is unknown: refuse the subscription
+            # the remote enclave is offline, so the membership is unknown: do not deliver, but keep the subscription
             log.warning("private log not delivered: membership is unknown subscription=%#x error=%s", one.id, error)
             return False
         if not is_member and self._by_id.get(one.id) is one:

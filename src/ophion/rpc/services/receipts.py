@@ -25,7 +25,9 @@ _SHORT_BYTES: Final = 64 * 1024
 
 
 def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | None] | None:
-    """Return the receipt of a mined transaction. Long receipts are rendered in a worker thread."""
+    """Return the receipt of a transaction; None if the transaction is not mined. Long receipts are rendered in a worker
+    thread.
+    """
     queries, with_reason = ctx.queries, ctx.limits.shows_revert_reason
     try:
         return queries.receipt_json(hash, with_reason, _SHORT_BYTES)

@@ -300,8 +300,8 @@ class Subscriptions:
     def _on_new_head(self, event: ChainEvent) -> None:
         """If there are few subscribers, send the new head already before the pool processes the block.
 
-        If earlier notifications are still unsent, or there are many subscribers, `_on_chain_event` sends the heads in
-        order.
+        In all other cases, `_on_chain_event` sends the heads in order: with unsent earlier notifications, many
+        subscribers, a subscriber of full blocks, or an event of several blocks.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
         heads = self._of(SubscriptionKind.NEW_HEADS)

@@ -100,7 +100,8 @@ async def traced(
     is_list: bool = False,
     key: TraceKey | None = None,
 ) -> bytes | StreamedResult | None:
-    """Return the result of a tracer. Several tracers run one after the other; the result has a key for each tracer.
+    """Return the result of a tracer; None if there is nothing to trace. Several tracers run one after the other; the
+    result has a key for each tracer.
 
     With `is_list`, the result has an entry `{txHash, result}` for each transaction. `key` is the cache key; see
     `streamed`.

@@ -72,9 +72,10 @@ def _check_parts(request: TransactionRequest) -> None:
 
 
 async def filled(ctx: RpcContext, request: TransactionRequest, takes_failing: bool = False) -> UnsignedTransaction:
-    """Return the complete transaction. Raises `RpcError` if executing it would fail.
+    """Return the complete transaction. If the request has no gas limit, the gas is estimated.
 
-    With `takes_failing`, such a transaction gets the gas limit of the block instead.
+    The estimate raises `RpcError` if the transaction would fail. With `takes_failing`, a transaction that would fail
+    gets the gas limit of the block instead.
     """
     call = request.call
     check_chain(ctx, call)

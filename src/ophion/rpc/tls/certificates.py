@@ -130,7 +130,7 @@ def _load(context: ssl.SSLContext, path: Path, password: bytes | None) -> None:
     content = content_of(path)
     if b"-----BEGIN" in content:
         refuse_unusual(path)
-        # pass empty bytes instead of None, because OpenSSL would prompt for a password
+        # pass empty bytes, because with None OpenSSL would prompt for a password
         context.load_cert_chain(path, password=password or b"")
         return
     from cryptography.hazmat.primitives import serialization

@@ -83,8 +83,8 @@ class Handshakes:
         self._pending.pop(handshake, None)
 
     def enqueue(self, handshake: _PendingHandshake) -> bool:
-        """Queue a handshake if the time slice is used up. Returns False if the handshake is not queued and may start
-        now.
+        """Queue a handshake if the time slice is used up or other handshakes are queued. Returns False if the handshake
+        may start now.
         """
         if not self._queue and not self._scheduler.is_over:
             self._scheduler.spend(_HANDSHAKE_COST_S)

@@ -244,7 +244,7 @@ class IpcService:
                     raise
                 self.path.unlink()
                 listening.bind(str(self.path))
-            self.path.chmod(_OWNER_ONLY)  # before the service listens, so that no other user can connect
+            self.path.chmod(_OWNER_ONLY)  # before the service listens, so that no other user can ever connect
         except OSError as error:
             listening.close()
             raise IpcError(self.path, error.strerror or str(error)) from error

@@ -49,7 +49,7 @@ class StreamLimit:
             raise TOO_MANY_TRACES()
 
     async def wait(self) -> None:
-        """Wait until the limit allows one more stream of a batch, and count it."""
+        """Wait until the limit allows one more stream of a batch, and count the stream."""
         await self._slots.wait()
 
     def leave(self, in_batch: bool) -> None:

@@ -56,7 +56,7 @@ def _sentence(spec: OptionSpec) -> str:
 
 
 def meaning(spec: OptionSpec) -> str:
-    """Return the help text. The text lists the choices if `value_form` does not list them."""
+    """Return the help text. The choices are appended unless the text or `value_form` names them."""
     help_text = spec.declaration.help
     shown = re.findall(r"\w+", f"{spec.metavar} {help_text}")
     if set(spec.kind.choices[:1]) <= set(shown):

@@ -86,7 +86,7 @@ def read_flag(
 
 
 def _split(token: str, options: Mapping[str, OptionSpec]) -> tuple[str, str | None]:
-    """Split `--name=value`, `-l=value` and `-lvalue` into flag and value."""
+    """Split `--name=value`, `-l=value` and `-lvalue` into flag and value. The value is None for a flag alone."""
     if "=" in token:
         flag, _, value = token.partition("=")
         return flag, value

@@ -73,7 +73,7 @@ class CallReport:
         }
 
     def contract_of(self, frame: Mapping[str, Any]) -> CompiledContract | None:
-        """Return the contract whose code runs in a frame."""
+        """Return the contract whose code runs in a frame; None if the contract is unknown."""
         return self._contract(_bytes(frame.get("to")))
 
     def _reason(self, call: CallTree) -> str:

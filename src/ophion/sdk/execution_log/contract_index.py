@@ -52,7 +52,7 @@ class CompiledContract(Struct, frozen=True):
         return code[at:] == self.runtime[at:]
 
     def line_at(self, position: int) -> SourceLine | None:
-        """Return the source line of a position in the deployed code."""
+        """Return the source line of a position in the deployed code; None if the source map has no line for it."""
         found = location_at(self.source_map, self.runtime, position) if self.source_map else None
         file = None if found is None else self.sources(found[1])
         return None if file is None or found is None else file.line_at(found[0])
@@ -80,7 +80,7 @@ class ContractIndex:
             self._by_error.setdefault(selector, one.abi)
 
     def deployed(self, code: bytes) -> CompiledContract | None:
-        """Return the contract with this deployed code."""
+        """Return the contract with this deployed code; None if the code is unknown."""
         if code not in self._found:
             fitting = (one for one in self._by_length.get(len(code), ()) if one.is_runtime(code))
             # prefer a contract with a source map, because build information lists imported contracts without one
@@ -88,7 +88,7 @@ class ContractIndex:
         return self._found[code]
 
     def created(self, init_code: bytes) -> CompiledContract | None:
-        """Return the contract that this creation code deploys."""
+        """Return the contract that this creation code deploys; None if the code is unknown."""
         fitting = [one for one in self._by_start.get(init_code[:_KEY_BYTES], ()) if init_code.startswith(one.creation)]
         return max(fitting, key=lambda one: len(one.creation), default=None)
 

@@ -98,7 +98,9 @@ class ExecutionLog:
         self._put(call.method, trace, call.state.code)
 
     def on_block(self, header: HashedHeader, built: BuiltBlock) -> None:
-        """Trace the failed transactions of a block, or all transactions if one of them has called the console."""
+        """Trace the failed transactions of a block; all transactions if one may have called the console, and with
+        `shows_all`.
+        """
         seen, self._seen = self._seen, console_reads()
         if not built.body.transaction_count or not log.isEnabledFor(logging.INFO):
             return

@@ -189,7 +189,7 @@ class HttpConnection(asyncio.Protocol):
     # --- called by the service -------------------------------------------------------------------
 
     def tick(self, seconds: float) -> None:
-        """Close the connection if the client is too slow or idle for too long."""
+        """Close the connection if the client is too slow, idle for too long, or gone."""
         if not self._is_reading and has_gone(self.transport):
             self.transport.abort()
             return
