@@ -119,12 +119,12 @@ impl Reader {
     /// Continue with the header or payload of a frame. Returns whether the frame is complete.
     fn step(&mut self, data: &[u8], outcome: &mut Outcome) -> Result<bool, Fault> {
         if self.frame.is_none() {
-            let log_filter = head_size(&self.head);
+            let head_bytes = head_size(&self.head);
             let part = &data[outcome.consumed..];
-            let size = part.len().min(log_filter - self.head.len());
+            let size = part.len().min(head_bytes - self.head.len());
             self.head.extend_from_slice(&part[..size]);
             outcome.consumed += size;
-            if self.head.len() < log_filter || head_size(&self.head) > log_filter {
+            if self.head.len() < head_bytes || head_size(&self.head) > head_bytes {
                 return Ok(false); // the header is incomplete, because its second byte announces more length bytes
             }
             let head = parsed(&self.head)?;

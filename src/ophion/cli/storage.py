@@ -151,7 +151,7 @@ def _shown() -> Iterator[OnProgress]:
     shown: dict[CopyStep, Progress] = {}
 
     def on_progress(step: CopyStep, done: int, total: int) -> None:
-        what, unit, shift = ("CopyResult", "MiB", 20) if step is CopyStep.COPYING else ("Checked", "entries", 0)
+        what, unit, shift = ("Copied", "MiB", 20) if step is CopyStep.COPYING else ("Checked", "entries", 0)
         if step not in shown:
             clear()
             shown[step] = Progress(what, total >> shift)

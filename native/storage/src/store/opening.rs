@@ -69,8 +69,8 @@ fn nothing_yet(path: &Path) -> Error {
 
 /// Return the size of the memory map for a file of this length. A full map gets larger at the next start.
 fn map_size(length: u64) -> usize {
-    let log_filter = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(MAP_GROWTH_FACTOR);
-    log_filter.clamp(MAP_SIZE, 1 << 46).next_multiple_of(MIN_MAP_BYTES)
+    let size = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(MAP_GROWTH_FACTOR);
+    size.clamp(MAP_SIZE, 1 << 46).next_multiple_of(MIN_MAP_BYTES)
 }
 
 fn open_env(path: &Path, flags: EnvFlags, mut size: usize) -> Result<Env<WithoutTls>> {

@@ -159,7 +159,7 @@ pub fn load<'t, T>(
 ) -> Result<T> {
     let stored = row(id)?;
     let Some(latest) = Change::of(stored, id)? else { return read(stored, 0) };
-    let (log_filter, steps) = (latest.mask, latest.steps);
+    let (mask, steps) = (latest.mask, latest.steps);
     let (mut found, mut step) = ([None; 16], latest);
     let base = loop {
         for (place, child) in found.iter_mut().zip(step.children) {
@@ -177,8 +177,8 @@ pub fn load<'t, T>(
     let base = children(base)?.ok_or_else(|| Error::damaged(format!("trie node {id} is a change of no branch")))?;
     let mut whole = Vec::with_capacity(3 + 16 * 39);
     whole.push(BRANCH);
-    whole.extend_from_slice(&log_filter.to_be_bytes());
-    for nibble in nibbles(log_filter) {
+    whole.extend_from_slice(&mask.to_be_bytes());
+    for nibble in nibbles(mask) {
         match (found[nibble], base[nibble]) {
             (Some(Changed::Node { id, hash }), _) => put_reference(id, hash, &mut whole),
             (Some(Changed::Held(child)), _) | (None, Some(child)) => whole.extend_from_slice(child),
