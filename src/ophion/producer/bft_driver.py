@@ -266,7 +266,7 @@ class BftDriver:
         self._timers.cancel_all()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        # ignore heads below the migration block, because Clique makes the next block there
+        # ignore a head whose next block is still made by Clique
         if event.head.number + 1 >= self.engine.schedule.first:
             self._post(event.head)
 

@@ -279,7 +279,7 @@ class Assembler:
         self, parent: HashedHeader, draft: Header, state: State, deadline_s: float
     ) -> Callable[[], FilledBlock]:
         """Choose candidates from the pool, and return the job that executes them."""
-        # offer at most as many transactions as the gas limit admits in one block
+        # offer at most one transaction more than the gas limit admits in one block
         most = draft.gas_limit // _MIN_TRANSACTION_GAS + 1
         free_bytes = MAX_BLOCK_SIZE - HEADER_BYTES
         candidates: list[Transaction] = []

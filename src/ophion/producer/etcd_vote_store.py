@@ -83,7 +83,7 @@ class EtcdVoteStore:
             record = replacement(stored, wanted)
             if record is not None and record.prepared_round != wanted.prepared_round:
                 proof = None  # the record names a later proof of another node
-            # an equal record is already stored, so no write is needed
+            # write the record, unless an equal record is already stored
             if record is not None and (record == stored or await self._swap(record, block, proof)):
                 return None
             if record is None and await self._is_current():

@@ -81,7 +81,8 @@ class PeerHeightGuard:
             # if the clock was set back, wait one timeout at most
             self._deadline = min(self._deadline, now + timeout_s)
         if self._awaits_validators(validators, now - self._started_at):
-            # set a new deadline before the old one passes, because the state machine begins at the latest deadline
+            # while validators are still connecting, set a new deadline below: the state machine would begin at the old
+            # one
             self._deadline = None
         elif self._deadline is not None and now >= self._deadline:
             # the wait has ended: from now on, ignore the validators that reported a higher head and sent no block

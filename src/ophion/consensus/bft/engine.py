@@ -79,8 +79,8 @@ class BftEngine:
         if header.number == 0:
             return HashedHeader(header, keccak256(header.encode()))
         if encoded is not None:
-            # `bft_block_hash` is the fast path of `_digest`. The function ignores malformed seals, because the hash
-            # does not cover the seals; `verify` reports malformed seals
+            # `bft_block_hash` is the fast path of `_digest`. Malformed seals do not matter here, because the hash does
+            # not cover the seals; `verify` reports malformed seals.
             found = bft_block_hash(encoded, isinstance(self.protocol(header.number), Qbft))
             if found is not None:
                 self.validators.note_without_vote(found)

@@ -136,7 +136,8 @@ class Height:
         due = self.timing.block_due(self.head.timestamp, now, self._parent_proposed_at)
         if not self._rules.starts_on_block_timer:
             self._start_round(0, now)
-            # the turn of the proposer begins when its block is due, so an earlier wait does not count as a missed round
+            # the proposer's turn begins when its block is due: if round 0 ends before, the proposer has not missed its
+            # turn
             self._turn_began = max(now, due)
         if self._rules.starts_on_block_timer or self._awaited(0) > 0 or self.validator_set.proposer(0) == self._me:
             self.timers.set_block(due)

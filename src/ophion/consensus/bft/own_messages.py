@@ -77,8 +77,8 @@ class OwnMessages:
         """Note the stored votes, then send and count their message, unless the round of the message has ended."""
         message, votes, known = event.message, event.votes, self.durable_votes.prepared
         if known is not None and (votes.prepared is None or votes.prepared.round < known.round):
-            # another message of this validator has stored a later prepared block before this message, so keep that
-            # block
+            # while this message was being stored, another message of this validator has stored a block that was
+            # prepared in a later round: keep that block
             votes = DurableVotes(votes.height, votes.round, votes.vote, known)
         self.durable_votes = votes
         if message.round == round_number:

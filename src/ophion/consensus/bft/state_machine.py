@@ -212,8 +212,8 @@ class BftStateMachine:
         self._is_running = True
         self.validator_set = ValidatorSet.of(event.head.number + 1, event.validators, event.head.builder)
         self.liveness.keep(self.validator_set.members)
-        # remember several fingerprints per validator, because peers of other clients relay both the prepare and the
-        # commit of every validator
+        # remember several message fingerprints per validator, because peers that run another client relay both the
+        # prepare and the commit of every validator
         self._seen.resize(max(self.limits.duplicates, _SEEN_PER_VALIDATOR * len(self.validator_set)))
         has_voted = self.height is not None and self.height.has_voted_for(event.head.hash)
         self._proposed_at = self.height.proposed_at if has_voted and self.height is not None else None
