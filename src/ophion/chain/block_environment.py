@@ -67,8 +67,8 @@ def block_env(
     """
     fork = spec.fork_of(header)
     blobs = fork.blobs
-    # BFT headers may omit all fields since Shanghai. A header without the withdrawals root of Shanghai belongs to such
-    # a network, which has no blobs (consensus.md 8).
+    # BFT headers may omit all fields since Shanghai, of which the withdrawals root is the first. A network with such
+    # headers has no blobs (consensus.md 8).
     has_blobs = header.withdrawals_root is not None
     excess_blob_gas = header.excess_blob_gas
     if overrides.blob_base_fee is not None and blobs is not None:

@@ -94,7 +94,7 @@ class ImportCore:
         # `_best` is the head that the chain gets when all staged blocks are committed
         self._best = chain.tip
         self._staged: dict[Hash32, StagedBlock] = {}
-        # `_writing` holds executed blocks that the writer thread stores now; some may be missing in the database
+        # `_writing` holds executed blocks that the writer thread stores now; the database may lack some of them
         self._writing: dict[Hash32, StagedBlock] = {}
         # `_window` holds the ancestor hashes of the block after `_window_end`, newest hash first, for `BlockEnv`
         self._window = b""
@@ -108,7 +108,7 @@ class ImportCore:
         staged = self._pending(block_hash)
         if staged is not None:
             return staged.header
-        # every imported block needs the chain head, so avoid a database read for it
+        # answer without a database read for the chain head, because every import needs its header
         return self._tip.header if block_hash == self._tip.header.hash else self.chain.header(block_hash)
 
     def _pending(self, block_hash: Hash32) -> StagedBlock | None:

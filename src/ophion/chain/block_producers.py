@@ -29,7 +29,7 @@ class BlockProducers:
             try:
                 self._found = frozenset(self._chain.engine.members(head, self._chain))
             except OphionError:
-                # without a validator list from the contract, no address counts as producer; the sealer logs the error
+                # if the validator contract cannot be read, no address counts as producer; the sealer logs the error
                 self._found = frozenset()
             self._at = head.hash
         return self._found

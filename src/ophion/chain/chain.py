@@ -146,7 +146,7 @@ class Chain:
         """
         start = None if self._history is None else self._history.start
         if start is None:
-            # the download is complete, and every new block is committed with its body
+            # the download is complete, and new blocks are committed with their bodies, so the result stays 0
             self._history = None
         return start or 0
 

@@ -24,8 +24,8 @@ def export_blocks(
     """
     first, stop = _bounds(store, start, end)
     if stop > 1:
-        # write nothing if a block of the range is not downloaded yet: old blocks are downloaded newest first, so it is
-        # enough to read the lowest block after the genesis block
+        # raise an error before anything is written if a block of the range is not downloaded yet: old blocks are
+        # downloaded newest first, so it is enough to read the lowest block above the genesis block
         _block(store, max(first, 1))
     try:
         with path.open("wb" if start is None else "ab") as file:

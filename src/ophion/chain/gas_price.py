@@ -125,7 +125,8 @@ class PriceSamples:
             try:
                 body = self._store.body(block)
             except NotDownloaded:
-                # return no prices, because the bodies of older blocks are downloaded only after snap synchronisation
+                # after snap synchronisation, old bodies are downloaded later: return no prices now, and do not cache
+                # them
                 return _NO_PRICES
             known = self._known[block] = _NO_PRICES if body is None else prices_of(body)
             while len(self._known) > _KEPT_SUMMARIES:

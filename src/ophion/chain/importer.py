@@ -200,7 +200,7 @@ class Importer:
         try:
             change = core.commit()
         finally:
-            # discard all staged blocks after a failed commit, because a later commit would write them
+            # a failed commit leaves its blocks staged: discard them, because a later commit would write them
             core.discard()
         if change is None:
             return ImportedBlock(header, ImportOutcome.SIDE)

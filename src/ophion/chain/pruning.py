@@ -111,7 +111,7 @@ class PruningRounds:
             begun.append(self._store.begin_pruning(oldest))
             return False
 
-        # `begin` takes long: it reads one header for each state that is kept
+        # `begin` is a step of its own, because it takes long: it reads one header for each state that is kept
         yield PruningStep(False, begin, head - self.keep)
         round, done = begun[0], self.dropped
         done.rounds += 1

@@ -72,8 +72,8 @@ def check_rules(record: bytes, given: Rules, head: Header) -> None:
     if head.number == 0:
         return
     stored = {name: GenesisRule(*fields) for name, fields in json.loads(record).items()}
-    # compare all transitions; compare another setting only if the stored and the given rules both contain it, because
-    # older program versions stored fewer settings
+    # compare a transition even if only the stored or only the given rules contain it; compare any other setting only if
+    # both contain it, because older program versions stored fewer settings
     names = [
         name
         for name in dict.fromkeys((*given, *stored))

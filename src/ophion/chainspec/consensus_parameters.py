@@ -152,7 +152,7 @@ def read_clique(members: GenesisObject, transitions: list[GenesisObject]) -> Cli
     """Read `config.clique`. Geth's spellings `period` and `epoch` are accepted too."""
     period = members.number("blockperiodseconds", bits=31, minimum=1)
     epoch = members.number("epochlength", bits=63, minimum=1)
-    # only geth has period 0: a signer makes a block whenever transactions are pending
+    # only geth's `period` may be 0, which means that a signer makes a block whenever transactions are pending
     geth_period = members.number("period", bits=31)
     geth_epoch = members.number("epoch", bits=63, minimum=1)
     if period is not None and geth_period is not None and period != geth_period:

@@ -41,8 +41,8 @@ class _RangeItems(Generic[T]):
                     self._items.append(item)
                     self._changed.notify_all()
                 if isinstance(item, LastTables):
-                    # end this range before the consumer takes the last tables, so that the thread can read the next
-                    # range
+                    # end this range without waiting until the consumer takes the last tables, so that the thread can
+                    # read the next range
                     break
                 del item
         finally:

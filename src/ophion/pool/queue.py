@@ -88,7 +88,7 @@ class SenderQueue(Struct, eq=False):
         for item in stale:
             del self.by_nonce[item.nonce]
             self.bytes -= item.size
-        # the old run does not continue at the account's nonce, so begin an empty run; `extend_run` extends it
+        # if the old run does not continue at the account's nonce, begin an empty run; `extend_run` extends it
         if start < self.start or start > self.end or start not in self.by_nonce:
             self.end = start
         self.start = start
