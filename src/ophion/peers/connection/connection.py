@@ -240,7 +240,7 @@ class Connection(asyncio.Protocol):
             try:
                 self._channel.write_some()
                 self._read_some()
-            except Exception as error:  # noqa: BLE001  # no error may leave a connection
+            except Exception as error:  # noqa: BLE001  # an error ends only this connection
                 self._fail(error)
         channel = self._channel
         if channel.is_remote_closed and not channel.has_unread:

@@ -41,7 +41,7 @@ class ConnectionTasks:
         task = self._group.create_task(_guarded(work, fail))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
-        # close a coroutine that never started, because its task was cancelled before the first step
+        # a task that is cancelled before its first step never starts its coroutine: close the coroutine then
         task.add_done_callback(lambda _: work.close())
         return True
 
@@ -54,5 +54,5 @@ class ConnectionTasks:
 async def _guarded(work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> None:
     try:
         await work
-    except Exception as error:  # noqa: BLE001  # no error may leave a connection
+    except Exception as error:  # noqa: BLE001  # an error ends only this connection
         fail(error)

@@ -233,8 +233,8 @@ class Discovery:
         request = self._ask_for_pong(enode)
         if request is None:
             return False
-        # From now on, count the open Ping against `_MAX_OPEN`. Before, it may have been a reply to a Ping of the remote
-        # node.
+        # the open Ping may have been sent in return for a Ping of the remote node: from now on, count it against
+        # `_MAX_OPEN`
         self._returned.leave((enode.node_id, enode.ip, PacketKind.PONG))
         return await asyncio.shield(request.answer)
 

@@ -82,7 +82,8 @@ class RoutingTable:
             return
         for waiting_id in reversed(tuple(bucket.waiting)):
             if self._is_rare(bucket.waiting[waiting_id], bucket):
-                # take the most recently seen node of the replacement list, and check this node next
+                # take the most recently seen node that the subnet limits allow, and put it first, so that it is checked
+                # next
                 bucket.nodes[waiting_id] = bucket.waiting.pop(waiting_id)
                 bucket.nodes.move_to_end(waiting_id, last=False)
                 return

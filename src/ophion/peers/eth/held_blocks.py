@@ -96,7 +96,7 @@ class HeldBlocks:
             quota.blocks -= 1
             quota.size -= block.size
             if not quota.blocks:
-                # delete the empty quota, because a block may arrive after `left` has run for its peer
+                # delete an empty quota here, because the block may have arrived after `left` ran for its peer
                 del self._quotas[block.peer]
 
     def left(self, peer: EthPeer) -> None:

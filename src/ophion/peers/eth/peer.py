@@ -301,7 +301,7 @@ class EthPeer:
         try:
             value = read(body) if len(body) <= _SMALL else await self._host.lane.run(self.peer, lambda: read(body))
         except (DecodeError, NativeError, PeerMisbehaved) as error:
-            # disconnect here, because the caller may be a task of another connection
+            # do not raise `PeerMisbehaved`: the caller may be a task of another connection, which would then end
             self.peer.disconnect(DisconnectReason.BREACH, f"{ANSWERS[code].label}: {error}")
             raise RequestFailed(code.label, str(error)) from error
         self._timeouts = 0

@@ -164,7 +164,7 @@ class TransactionFetcher:
                 continue
             batches.setdefault(peer, []).append(hash)
             sizes[peer] = sizes.get(peer, 0) + pending.size
-        # all announcers of these transactions are busy, so `_done` tries again after the next response
+        # all announcers of the deferred transactions are busy, so `_done` tries again after the next response
         self._queue.extendleft(reversed(deferred))
         for peer, hashes in batches.items():
             self._ask(peer, hashes)

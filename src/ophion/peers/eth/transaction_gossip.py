@@ -268,7 +268,7 @@ class TransactionGossip:
         sources = {maker: known_to[maker] for maker in makers if known_to[maker]}
         urgent = _urgent(fresh, sources.values()) if makers else frozenset[Hash32]()
         urged = makers[:MAX_MAKERS]
-        # most peers know all or none of the transactions, so peers share one list and its messages
+        # most peers know all or none of the transactions; the peers that know none share one list and its messages
         light = [item for item in fresh if _is_light(item)]
         shared = cache(lambda: _messages(light))
         later: list[tuple[EthPeer, Sequence[PooledTransaction]]] = []

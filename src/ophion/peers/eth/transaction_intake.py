@@ -173,7 +173,7 @@ class TransactionIntake:
         if len(senders) != len(found):
             senders = (_NOBODY,) * len(found)
         if is_member and self._are_new(hashes):
-            # fast path of the loop below, which tests/unit/peers/eth/test_transaction_intake.py compares
+            # fast path of `_take_each`; tests/unit/peers/eth/test_transaction_intake.py compares both
             self._seen.update(hashes)
             self._waiting.extend(
                 [(hash, raw, True, sender) for (hash, raw), sender in zip(found, senders, strict=True)]

@@ -36,8 +36,8 @@ async def common_ancestor(peer: EthPeer, chain: Chain) -> HashedHeader:
         if shared is not None:
             return shared
         if is_final:
-            # blocks are final in this network, so a different block at this height means that the peer has another
-            # chain
+            # blocks are final in this network, so a peer with another block at a height that this node has reached is
+            # on another chain
             raise PeerMisbehaved(DisconnectReason.BREACH, f"it is on another chain: its block {found[0]} is not ours")
     return await _search(peer, chain, found[-1].number, head.number)
 
