@@ -47,7 +47,7 @@ def __getattr__(name: str) -> object:
     import gc
     from importlib import import_module
 
-    # collections during the import would take a fifteenth of its time
+    # disable garbage collection, because it would take a fifteenth of the import time
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -55,7 +55,8 @@ def __getattr__(name: str) -> object:
     finally:
         if was_enabled:
             if not gc.get_freeze_count():
-                # make the imported objects old, so that the next collections do not visit them
+                # move the imported objects to the oldest generation, so that the collections of young objects do not
+                # visit them
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

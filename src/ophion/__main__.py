@@ -33,7 +33,7 @@ def program() -> NoReturn:
         try:
             stream.flush()
         except (OSError, ValueError):
-            sys.exit(code)  # the interpreter reports a stream that it cannot flush
+            sys.exit(code)  # the exit flushes the stream once more and reports the failure
     os._exit(code)
 
 

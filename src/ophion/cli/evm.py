@@ -20,7 +20,7 @@ from ophion.cli.progress import Progress
 from ophion.errors import CommandError, ConfigError, OphionError
 from ophion.native import vectors
 from ophion.native.exceptions import NativeError
-from ophion.vectors.block_test import run_file  # lazy import: only worker processes need this module
+from ophion.vectors.block_test import run_file
 from ophion.vectors.outcome import Outcome
 
 Run = Callable[[Path], list[Outcome]]

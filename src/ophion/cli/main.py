@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _abandon_output()
         print(f"Unable to write to standard output: {error.strerror}", file=sys.stderr)
         return EXIT_FAILURE
-    except BaseException as error:  # noqa: BLE001 - the last line of defence; a Rust panic is a BaseException
+    except BaseException as error:  # noqa: BLE001 - reports every error; a Rust panic is a BaseException
         return _report(error, _wants_traceback(tokens, os.environ))
     return code
 
@@ -76,7 +76,7 @@ def _prepare_streams() -> None:
     """Make the standard streams usable with any locale, and replace streams that were closed before the start."""
     # stdout is None if the file descriptor of stdout is closed
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open until the process ends
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

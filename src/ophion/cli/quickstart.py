@@ -136,7 +136,7 @@ def _say(line: str) -> None:
     try:
         print(line, flush=True)
     except OSError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - stays open until the process ends
 
 
 def _detached(work: NetworkDirectory) -> int:

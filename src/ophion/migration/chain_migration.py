@@ -67,7 +67,7 @@ class ChainMigration:
             done = self._import(start, head.number, first)
             blocks += done.blocks
             transactions += done.transactions
-            # the database already has all blocks of the source, but on a branch that lost the fork choice
+            # if no block is new, the database has all blocks of the source, on a branch that lost the fork choice
             if not done.blocks:
                 break
         self._check_head(head)

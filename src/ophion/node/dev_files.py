@@ -90,7 +90,7 @@ class DevFiles:
         await replay(self._node, transaction)
 
     async def _load(self, path: Path) -> None:
-        # `--state` is one file to load from and to dump to
+        # `--state` sets one file, both to load from and to dump to
         option = "--state" if path == self._config.dev.dump_state else "--load-state"
         try:
             await load(self._node, decode_dump(content_of(path, _MAX_STATE_BYTES)))

@@ -160,7 +160,7 @@ def _consensus(
     own = key.address if validator_key is None else validator_key.address
 
     def name_senders(peer: Peer, senders: bytes) -> None:
-        # receivers ignore the names of nodes that are not block producers
+        # receivers ignore senders that are named by a node that is no block producer
         if own in eth.makers:
             identity.name_senders(peer, senders)
 

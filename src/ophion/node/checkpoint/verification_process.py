@@ -64,7 +64,7 @@ def _crash(child: multiprocessing.process.BaseProcess) -> str:
 def _run(pipe: Connection, folder: Path, genesis: Genesis, trusted_hash: Hash32 | None) -> None:
     # ignore Ctrl-C: the parent process gets the same signal and ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # a panic of the extension is reported as an error
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # the parent process reports a Rust panic
     threading.Thread(target=_end_with_parent, args=(pipe,), daemon=True).start()
 
     def report(step: str, done: int, total: int) -> None:

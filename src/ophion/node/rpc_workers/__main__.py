@@ -16,7 +16,7 @@ _SWITCH_INTERVAL_S: Final = 0.001
 def main(arguments: Sequence[str]) -> None:
     """Run a worker until its node ends it."""
     prepare()
-    # lazy imports: `prepare` decides how modules load
+    # import these modules after `prepare`, which decides how modules load
     from ophion.node.rpc_workers.frames import read_frame
     from ophion.node.rpc_workers.setup import WorkerSetup
     from ophion.runtime import logs

@@ -47,7 +47,7 @@ def worker_table(table: MethodTable) -> MethodTable:
 
 def _of_worker(name: str, bound: BoundMethod) -> BoundMethod:
     if not bound.name:
-        return bound  # the method is not enabled: its error does not depend on the node
+        return bound  # the method is not enabled: the worker returns its error without the node
     if bound.name not in LOCAL_METHODS:
         return BoundMethod(needs_node, bytes, False, bound.name, _same, needs_node, wire_name=name)
     if bound.decode is None:
@@ -136,7 +136,7 @@ class WorkerDispatcher(Dispatcher):
     ) -> PendingReply[Complete]:
         if isinstance(params, _Decoded):
             params = params.given
-        if len(params) == 1 and type(params[0]) is bytes:  # a raw transaction that the extension has decoded
+        if len(params) == 1 and type(params[0]) is bytes:  # a raw transaction that the Rust code has decoded
             written = b'["0x%b"]' % params[0].hex().encode()
         else:
             written = orjson.dumps(params)

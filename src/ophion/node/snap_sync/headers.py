@@ -72,7 +72,8 @@ class ReceivedHeaders:
         """Validators after the header that was verified last; None at the start of a batch."""
         with translated():
             self._history = BlockHistory(chain.store)
-        # the stored head stays the genesis block, because no later block has a state yet
+        # move only the head in memory: the head in the database stays the genesis block, because no later block has a
+        # state yet
         self.move_to(self._stored())
 
     # --- HeaderReader ---------------------------------------------------------------------------

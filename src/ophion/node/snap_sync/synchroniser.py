@@ -179,7 +179,7 @@ class SnapSynchroniser:
         """Return the number of the last header to fetch."""
         if self._trusted is not None:
             return await self._trusted.fetch(target, self._chain.head)
-        # the number of the pivot must not decrease, because headers above the new pivot may be written already
+        # the pivot must not be below the last fetched header, because the headers up to that one are written already
         return max(self._chain.head.number, target.height - self._distance)
 
     def _failed(self, target: EthPeer) -> None:
