@@ -40,7 +40,8 @@ class LatePayloads:
             places = [one for one in places if one.number <= self._executor.number]
             if self._payloads.is_flexible and await self._executor.hand_overs.take(place.block for place in places):
                 start = b""
-                # transactions from before this node joined have arrived: execute the group again from its start
+                # `take` has stored earlier transactions of a group, which are late payloads too: begin again with the
+                # first one
                 continue
             late = {place.hash for place in places if not self._executor.has_receipt(place)}
             read = await self._payloads.read([place.payload_key for place in places])

@@ -156,7 +156,7 @@ class PrivateExecutor:
         await warn_of_missed_markers(store, write, self._precompile, self.payloads.is_flexible, has_followed)
         if self._enclave.reports_late_payloads:
             if has_new_keys(store, self._enclave.keys):
-                # the enclave has new keys, so read the markers of past blocks again with these keys
+                # the enclave has new keys, which may open payloads of past markers: ask for these payloads again
                 await self.late.request_missing()
                 await store_keys(store, write, self._enclave.keys)
             async with asyncio.TaskGroup() as tasks:
@@ -264,7 +264,8 @@ class PrivateExecutor:
         parent, head = self._mark[0], self._chain.head.number
         for number in range(self._mark[1] + 1, min(head, self._mark[1] + _BLOCKS_AT_ONCE) + 1):
             header = self._chain.canonical(number)
-            # a reorganisation has begun, so stop here and let the next step handle it
+            # stop at a block that does not follow the block before: a reorganisation has begun, and the next step
+            # handles it
             if header is None or header.header.parent_hash != parent:
                 break
             parent = header.hash

@@ -10,7 +10,7 @@ from ophion.native.privacy import PrivateReceiptRecord, PrivateTransaction
 from ophion.primitives.hexcodec import data, quantity
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPosition  # only nodes with private transactions import this module
+    from ophion.privacy.payloads import MarkerPosition
 
 
 def receipt_object(record: PrivateReceiptRecord, place: MarkerPosition) -> dict[str, Any]:

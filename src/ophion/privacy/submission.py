@@ -94,8 +94,8 @@ class Submission:
     async def check(self, raw: bytes, keys: tuple[bytes, ...]) -> CheckedTransaction:
         """Run all checks on a transaction. Raises `PrivacyRefused` or `PoolRejected`."""
         try:
-            # if few transactions are open, decode a small transaction on the event loop, because a thread switch takes
-            # longer
+            # if few transactions are open, decode a small transaction on the event loop, because a switch to a thread
+            # takes longer than the decoding
             is_alone = len(raw) <= _SHORT_BYTES and self._open < _MIN_TOGETHER
             transaction = decode_private_transaction(raw) if is_alone else await self._decoding.do(raw)
         except NativeError:
