@@ -26,7 +26,6 @@ from ophion.runtime.metrics_registry import Category, MetricsRegistry
 from ophion.runtime.thread_pools import Lane, Lanes
 
 if TYPE_CHECKING:
-    # lazy import: only nodes with peers need these metrics
     from ophion.peers.eth.protocol import EthProtocol
     from ophion.peers.service import PeerService
     from ophion.peers.sync.sync_metrics import SyncMetrics

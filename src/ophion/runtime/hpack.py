@@ -101,7 +101,8 @@ def decode_headers(block: bytes) -> tuple[tuple[str, str], ...]:
             if size or found:
                 raise HpackError("a change of the dynamic table")
         else:
-            # a literal to be indexed stays out of a table of 0 bytes, so it is read like every other literal
+            # read a literal for the dynamic table like any other literal, because this table has 0 bytes and cannot
+            # store it
             number, at = _integer(block, at, 6 if first & 0x40 else 4)
             name, at = (_static_name(number), at) if number else _text(block, at)
             value, at = _text(block, at)

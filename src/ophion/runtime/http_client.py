@@ -130,7 +130,7 @@ class HttpConnection:
         if not collected.is_complete and not (collected.has_head and collected.ends_with_connection):
             raise ValueError("the reply is incomplete")
         collected.reply.status = parser.get_status_code()
-        # compute `is_open` here, because `parser.should_keep_alive` is False after the end of a body
+        # do not use `parser.should_keep_alive`, because it is False after the end of a body
         is_open = parser.get_http_version() == "1.1" and not collected.is_last
         self.is_reusable = collected.is_complete and is_open and not has_surplus
         return collected.reply

@@ -100,7 +100,7 @@ class ReverseNames:
                 return
             found = self._addresses[address]
             is_busy = self._networks[found.network] > 0 or self._networks.total() >= MAX_UNKNOWN_LOOKUPS
-            # skip an address whose earlier lookup still runs, because the address was evicted and added again
+            # skip an address that was evicted and added again while its earlier lookup still runs
             if address in self._running or (not found.names and is_busy):
                 continue
             del self._waiting[address]

@@ -41,7 +41,7 @@ class Slots:
             self._used_by_batches -= 1
         while self._queue and self._is_free_for_batches:
             waiter = self._queue.popleft()
-            # skip a waiter that is already done, because it was cancelled and its task has not run yet
+            # skip a waiter that is done already: it was cancelled, and its task has not run yet
             if not waiter.done():
                 self._take_for_batch()
                 waiter.set_result(None)

@@ -214,7 +214,7 @@ def method_table(
 
             table = with_refusals(table, context)
         if context.dev.identity.preset == "anvil":
-            # lazy import: other nodes refuse these forms
+            # lazy import: only nodes with this preset accept the request forms of Anvil
             from ophion.rpc.presets.anvil_forms import accept_anvil_forms
 
             table = accept_anvil_forms(table)

@@ -257,7 +257,7 @@ async def _replayed(ctx: RpcContext, start: Callable[[], TraceStream]) -> TraceR
     text = await whole_trace(ctx, start)
     if text is None or b'"ops":[' not in text:
         return text
-    # lazy import: nodes without a preset name no steps
+    # lazy import: only nodes with a preset name the steps
     from ophion.rpc.services.vm_trace_names import with_names
 
     return await ctx.lanes.read.run(lambda: with_names(text))

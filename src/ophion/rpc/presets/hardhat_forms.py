@@ -88,7 +88,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
             raise _hardhat_error(error, name, params, ctx) from None
 
     def checked_call(values: Any, caller: Any) -> Any:
-        # the extension has decoded a raw transaction itself, without `checked_decode`
+        # values of a raw transaction are no `_Decoded`, because the Rust code decodes them without `checked_decode`
         given = values if isinstance(values, _Decoded) else _Decoded(values, values)
         return _guarded(lambda _, caller: call(given.values, caller), name, ctx)(given.params, caller)
 
@@ -101,7 +101,7 @@ def _reporting(function: Invoke, encode: Callable[[Any], bytes], ctx: RpcContext
 
     async def invoke(params: Any, caller: Any) -> Any:
         value = await function(params, caller)
-        hash: Hash32 = bytes.fromhex(encode(value).decode().strip('"')[2:])  # a fork returns encoded values
+        hash: Hash32 = bytes.fromhex(encode(value).decode().strip('"')[2:])  # a fork's value is encoded already
         await raise_if_failed(ctx, hash)
         return value
 

@@ -33,11 +33,11 @@ from ophion.runtime.metrics_registry import Nested
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
-    from ophion.dev.cheat_codes import DevNode  # only development nodes load this module
+    from ophion.dev.cheat_codes import DevNode
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
-    from ophion.privacy.service import Privacy  # only nodes with privacy load this module
-    from ophion.producer.bft_driver import BftDriver  # only nodes of BFT networks load this module
+    from ophion.privacy.service import Privacy
+    from ophion.producer.bft_driver import BftDriver
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.rpc.services.sql_queries import SqlQueries

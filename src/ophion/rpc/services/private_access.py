@@ -9,7 +9,7 @@ from ophion.rpc.errors import PRIVACY_OFF, as_rpc_error
 from ophion.rpc.services.context import RpcContext
 
 if TYPE_CHECKING:
-    from ophion.privacy.service import Privacy  # only nodes with private transactions import this module
+    from ophion.privacy.service import Privacy
 
 
 def private(ctx: RpcContext) -> Privacy:

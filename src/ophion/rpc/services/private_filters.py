@@ -18,9 +18,7 @@ from ophion.rpc.services.private_logs import PrivateQuery, block_logs, of_group
 from ophion.runtime.thread_pools import Lane
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import (
-        ExecutorAdvanced,  # only nodes with private transactions import this module
-    )
+    from ophion.privacy.execution_events import ExecutorAdvanced
 
 
 class PrivateFilters:

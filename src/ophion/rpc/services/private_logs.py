@@ -16,7 +16,7 @@ from ophion.rpc.services.context import RpcContext
 from ophion.rpc.services.log_query import LogQuery, decode_ranged_or_hashed
 
 if TYPE_CHECKING:
-    from ophion.privacy.payloads import MarkerPosition  # only nodes with private transactions import this module
+    from ophion.privacy.payloads import MarkerPosition
 
 _BLOCKS_AT_ONCE: Final = 1024
 MAX_LOGS: Final = 16_384

@@ -31,9 +31,7 @@ from ophion.runtime.thread_pools import Lane
 from ophion.runtime.topic import Topic
 
 if TYPE_CHECKING:
-    from ophion.privacy.execution_events import (
-        ExecutorAdvanced,  # only nodes with private transactions import this module
-    )
+    from ophion.privacy.execution_events import ExecutorAdvanced
     from ophion.privacy.tenant_authorizer import TenantAuthorizer
 
 log = logging.getLogger(__name__)

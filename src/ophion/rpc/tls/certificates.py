@@ -57,7 +57,8 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         raise ConfigError(f"No client certificate could be accepted: give {store}, {known} or {authorities}.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # a client could otherwise repeat the handshake of TLS 1.2 on one connection, past the limit on pending handshakes
+    # forbid renegotiation: otherwise a client could repeat the handshake of TLS 1.2 on one connection, past the limit
+    # on pending handshakes
     context.options |= ssl.OP_NO_RENEGOTIATION
     _load_key(context, settings.keystore_file, settings.password_file)
     if settings.asks_clients:

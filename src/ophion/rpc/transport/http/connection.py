@@ -167,7 +167,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _abort_half_closed(self) -> None:
         if self.answers and not self.answers.is_streaming:
-            # do not abort a streamed answer: if the client is gone, the next write of the answer fails anyway
+            # a streamed answer needs no abort: if the client is gone, the next write of the answer fails
             self.transport.abort()
 
     def pause_writing(self) -> None:
