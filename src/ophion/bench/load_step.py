@@ -103,7 +103,7 @@ class LoadGenerator:
         await watching
         step.mined_s = [watch.mined[one.hash] - watch.due[one.hash] for one in signed if one.hash in watch.mined]
         step.blocks = watch.blocks
-        # do not count the refusal of a mined transaction: an earlier load step has already sent the same transaction
+        # do not count the refusal of a mined transaction: an earlier load step had already sent this transaction
         step.refused = Counter(words for hash, words in refusals.items() if hash not in watch.mined)
         if watch.is_waiting(refusals):
             self._senders.move_on()

@@ -121,7 +121,8 @@ class RateSearch:
             sustained = (step for step in self._found.steps if step.rate < refused and is_sustained(step))
             self._found.best = max(sustained, key=lambda step: step.rate, default=None)
             self._found.is_confirmed = False
-        # keep the bottleneck of the first failed rate, which is clearer than the bottleneck at a slightly lower rate
+        # keep the bottleneck that the search found: a failed confirmation runs at a lower rate, where the bottleneck is
+        # less clear
         self._found.limit = known or self._found.limit
 
     def _has_time(self) -> bool:

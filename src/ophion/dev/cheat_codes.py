@@ -359,7 +359,7 @@ class DevNode:
             core.rewind(chain.tip)
             return None
 
-        # a block may have to wait for the fork source, so do not build blocks on the event loop
+        # without a write lane, no block is built on the event loop, where it could wait for the fork source
         self.sealer.write_lane = None
         await self.head.run(job)
         self.fork = fork

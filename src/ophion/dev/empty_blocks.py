@@ -60,8 +60,8 @@ class EmptyBlocks:
             return self._execute(min(self.left, _MAX_COMMIT_BLOCKS), core)
         while not self._engine.is_one_fork(first, count, self._drafts.step):
             count //= 2
-        # if `_add_run` adds nothing, execute one block: the requests of system contracts (EIP-7685) still differ from
-        # block to block
+        # `_add_run` adds nothing while the requests of system contracts (EIP-7685) differ from block to block: then
+        # execute one block
         return self._add_run(first, count, core) or self._execute(1, core)
 
     def _execute(self, count: int, core: ImportCore) -> HeadChange | None:

@@ -71,8 +71,8 @@ class NetworkSupervisor:
             if is_well and not self._stop.is_set():
                 self._is_ready = True
                 ready()
-                # record that the network is ready only after `ready` has printed: a command that waits for this record
-                # prints the log
+                # record that the network is ready only after `ready` has printed, because a command that waits for this
+                # record prints the log
                 self._record()
             if is_well:
                 await self._until_stopped()

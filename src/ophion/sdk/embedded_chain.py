@@ -75,7 +75,7 @@ def embedded_node(
     from ophion.node.dev_fork import opened_fork
 
     with _FORKING:
-        # open a fork for each chain: closing a chain closes its fork, and a later fork may begin at a later block
+        # open a new fork for each chain: closing a chain closes its fork, and a later fork may begin at a later block
         opened_fork.cache_clear()
         try:
             return _built(config, None, None, timestamp, interval)

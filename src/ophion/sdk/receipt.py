@@ -63,7 +63,8 @@ def decoded_event(log: Mapping[str, Any], contracts: Mapping[bytes, tuple[str, A
     known = contracts.get(address)
     decoded = None if known is None else known[1].decode_log(topics, data)
     if decoded is None:
-        # the contract is unknown, for example created by another contract: try the ABIs of all known contracts
+        # the contract is unknown (for example, another contract created it), or its ABI lacks the event: try all known
+        # ABIs
         found = (abi.decode_log(topics, data) for _, abi in contracts.values())
         decoded = next((one for one in found if one is not None), None)
     name, args = (None, {}) if decoded is None else decoded

@@ -35,7 +35,8 @@ LOOP = "600035602035810190 5b {body} 600101 818110 6009 57 00"
 PAY = LOOP.format(body="6000808080 6001 85 6000 f1 50")
 STORE = LOOP.format(body="8080 55")
 CREATE = LOOP.format(
-    # write the init code to memory: PUSH32 number DUP1 SSTORE, then return the code STOP
+    # write init code to memory and run it with CREATE. The init code is PUSH32 number DUP1 SSTORE, and returns one zero
+    # byte (STOP) as contract code.
     body=f"607f 6000 53 80 6001 52 7f 8055 6001 6000 f3 {bytes(25).hex()} 6021 52 6028 6000 6000 f0 50"
 )
 FIRST_ACCOUNT = 1 << 32

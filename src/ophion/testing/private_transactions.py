@@ -90,7 +90,7 @@ class PrivateClient:
     def receipt(self, marker: str, limit_s: float = 60.0) -> dict[str, Any]:
         """Wait until the marker is in a block; return the private receipt."""
         wait_for(lambda: self.node.rpc("eth_getTransactionReceipt", marker) is not None, limit_s, "the marker's block")
-        # wait longer than the node, because private execution on a busy machine may take longer
+        # repeat the request, because private execution on a busy machine may take longer than the node waits
         return wait_for(lambda: self._private_receipt(marker), limit_s, "its receipt")
 
     def _private_receipt(self, marker: str) -> dict[str, Any]:
