@@ -64,7 +64,7 @@ class TomlList(Struct, frozen=True):
         if not 0 <= line_end < self.closing:
             between = ", " if len(self.entries) > 1 and text[self._gap()].startswith(" ") else ","
             return text[: last.end] + "".join(between + one for one in quoted) + text[last.end :]
-        # the list has one entry per line: insert after the line of the last entry, so that its comment stays beside it
+        # the list has one entry per line: insert after the line of the last entry, so that this line keeps its comment
         start = text.rfind("\n", 0, last.start) + 1
         indent = text[start : last.start] if not text[start : last.start].strip() else "  "
         comma = "," if last.comma is None else ""

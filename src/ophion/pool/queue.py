@@ -194,7 +194,8 @@ class Queue:
         mined = [item for item in map(by_hash.pop, hashes, repeat(None)) if item is not None]
         self.bytes -= sum([item.size for item in mined])
         self.local_count -= sum([item.is_local for item in mined])
-        # if most transactions of a sender are mined, rebuild the sender's dictionary instead of deleting single entries
+        # if at least half of a sender's transactions are mined, rebuild the sender's dictionary instead of deleting
+        # single entries
         rich: set[Address] = set()
         for sender, count in Counter([item.sender for item in mined]).items():
             queue = self.senders[sender]

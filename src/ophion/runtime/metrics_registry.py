@@ -136,7 +136,7 @@ class DurationHistogram:
         """Record a sampled duration, weighted by the events that were skipped."""
         self._add(seconds, self._share - self.untimed + 1)
         self._last = seconds
-        # after a long event, measure every event: reading the clock costs little compared with a long event
+        # after a long event, measure the next event too: reading the clock costs little compared with a long event
         self._share = self.untimed = _UNTIMED if seconds <= BUCKETS[0] else 0
 
     def add(self, counts: Sequence[int], total: float) -> None:

@@ -38,7 +38,7 @@ def content_of(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     Raises `OSError` when the file cannot be read, `NotRegularFile` when the file is too large or is a pipe that does
     not end.
     """
-    # open without blocking, because a pipe without a writer would block the process and ignore signals
+    # open without blocking: opening a pipe without a writer would block the process, which could handle no signal
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         found = os.fstat(descriptor)

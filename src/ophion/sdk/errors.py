@@ -55,5 +55,5 @@ class Reverted(ChainError):
         self.receipt = receipt
         """The receipt of a mined transaction; None for a call."""
         self.gas_used = gas_used
-        # shorten the text, because a contract chooses its revert reason and tests print it
+        # escape the text, because a contract chooses its revert reason and tests print it
         super().__init__(escape_line(f"{what}: {self.reason}" if what else self.reason))

@@ -53,7 +53,7 @@ def _opened(store: Store, candidates: Any) -> tuple[StoredChain, bool]:
             chain = StoredChain.open(store, genesis, DevEngine(genesis.spec, False, is_merged))
         except GenesisError:
             continue
-        # apply relaxed rules, because a branch is a development chain
+        # relax the rules, because the branch on this chain is a development chain
         chain.rules, chain.is_relaxed = chain_rules(chain.spec, is_relaxed=True), True
         return chain, is_merged
     raise ChainError("The database has another genesis. Give that of its node with genesis=...")

@@ -153,8 +153,8 @@ class Qbft(QbftExtraData, MessageCodec):
         if block.height != validator_set.height:
             raise Unjustified("the block is of another height")
         if block.round > number:
-            # reject a block whose extra data names a round after this one: a later round could not propose the block
-            # again, because `check_same_block` tries no round after the one in which the block was prepared
+            # reject a block whose extra data names a later round: no later proposal could repeat the block, because
+            # `check_same_block` tries only rounds up to the round in which the block was prepared
             raise Unjustified("the block names a later round")
         changes = proposal.round_changes or ()
         if number == 0:

@@ -45,7 +45,7 @@ class RoundTiming(Struct, frozen=True):
         """
         if self.period_s % 1 == 0:
             return parent_timestamp + self.period_s
-        # take the earlier time: if the clock was set back, the block is still due within one period
+        # take the earlier of both times: if the clock was set back, the block is still due within one period
         begin = now if proposed_at is None else min(proposed_at, now)
         return max(begin + self.period_s, now)
 

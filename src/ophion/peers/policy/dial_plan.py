@@ -109,7 +109,7 @@ class DialPlan:
         if target is None:
             self._found[enode.node_id] = _DialTarget(enode, now)
             if len(self._found) > _MAX_CANDIDATES:
-                # evict the oldest discovered node that is not a validator
+                # evict the oldest discovered node that is neither a bootnode nor a validator
                 others = (found_id for found_id in self._found if not self._is_member(found_id))
                 del self._found[next(others, enode.node_id)]
         else:

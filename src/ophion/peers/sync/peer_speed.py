@@ -81,7 +81,8 @@ class HelperSpeed:
         fast = [peer for peer in peers if self._slow_until.get(peer, 0.0) <= now]
         known = [peer for peer in fast if peer in self._known]
         if known and len(known) < len(fast) and now >= self._next_newcomer_at:
-            # a peer that connects during the download may be slow, so only one such peer at a time gets requests
+            # a peer that connects during the download may be slow, so only one such peer per `_NEWCOMER_S` gets its
+            # first request
             self._next_newcomer_at = now + _NEWCOMER_S
             newcomer = next(peer for peer in fast if peer not in self._known)
             self._known.add(newcomer)

@@ -91,8 +91,8 @@ def eth_call(
             if not newest.has_call_settings:
                 cap, tried = ctx.limits.gas_cap or gas_limit, ctx.light_calls.tried
                 newest.set_call_settings(queries.latest.free_env, gas_limit, cap, INLINE_S, tried)
-            # The fast path returns None if the call has a gas price or a chain id. The slow path below handles such
-            # calls.
+            # the fast path returns None for a call that it cannot run, for example with a gas price or a chain id; the
+            # slow path below runs such calls
             output = newest.call(call)
             if output is not None:
                 return output

@@ -80,7 +80,7 @@ def accept_known_clients(context: ssl.SSLContext, fingerprints: Fingerprints) ->
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.sslobject_class = Connection
-    # bypass the property of `ssl.SSLContext`, because its wrapper makes five enumeration members for each TLS record
+    # bypass the property of `ssl.SSLContext`, which makes five enumeration members for each TLS record
     cast(Any, ssl.SSLContext.__base__)._msg_callback.__set__(context, clients.message)
 
 
