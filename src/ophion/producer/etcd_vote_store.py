@@ -101,8 +101,9 @@ class EtcdVoteStore:
         raise VotesUnavailable(f"{self.name}: other nodes with this key wrote {_MAX_RACES} times during one vote")
 
     def close(self) -> None:
+        """Close connections. A later vote connects again, because consensus can be stopped and started."""
         for client in self._clients:
-            client.close()
+            client.disconnect()
 
     async def block(self) -> bytes | None:
         """Return the block that is stored with the vote record, or None if the block was too large to store."""
@@ -170,7 +171,7 @@ class EtcdVoteStore:
             try:
                 return decode(await client.call(method, request))
             except (GrpcError, DecodeError) as error:
-                client.close()
+                client.disconnect()
                 problems.append(f"{client.url}: {error}")
                 self._clients.append(self._clients.pop(self._clients.index(client)))
         raise VotesUnavailable("; ".join(problems))

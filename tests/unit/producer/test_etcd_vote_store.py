@@ -160,7 +160,7 @@ def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
         key = f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}".encode()
         client = GrpcClient(etcd.urls[0], None, 10, 10_000)
         await client.call("/etcdserverpb.KV/Put", encode_range(key) + b"\x12\x04junk")
-        client.close()
+        client.disconnect()
         with pytest.raises(VotesUnavailable, match="not a vote record"):
             await votes.promise(VoteRecord(2))
         votes.close()
@@ -185,7 +185,8 @@ def test_an_etcd_that_has_lost_the_record_stops_the_votes(etcd: EtcdCluster) -> 
             await later.promise(VoteRecord(6, 0, Y))
         with pytest.raises(VotesUnavailable, match="etcd has lost votes: .* height=5 .* no record"):
             await votes.promise(VoteRecord(6, 0, Y))
-        for one in (votes, later, other, client):
+        client.disconnect()
+        for one in (votes, later, other):
             one.close()
 
     asyncio.run(story())
