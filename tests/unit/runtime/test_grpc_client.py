@@ -86,8 +86,7 @@ def test_a_call_that_is_disconnected_does_not_connect_again() -> None:
         client = _client(url)
         assert await client.call(METHOD, b"x") == b"x"
         calls = [asyncio.create_task(client.call(METHOD, b"silent")) for _ in range(3)]
-        while len(server.messages) < 4:
-            await asyncio.sleep(0)
+        await server.wait_for(4)
         client.disconnect()
         for call in calls:
             with pytest.raises(GrpcError, match="the connection was closed"):
