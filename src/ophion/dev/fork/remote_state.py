@@ -256,7 +256,10 @@ class Fork:
         """Return the source's response about a block at or before the forked block. The response cannot change, so it
         is cached.
         """
-        key = orjson.dumps([method, params])
+        try:
+            key = orjson.dumps([method, params])
+        except orjson.JSONEncodeError:
+            return Failure(-32602, "Invalid params", "they are nested too deeply")
         if key in self._responses:
             return self._responses[key]
         answer = await self.run(lambda: self.source.batch([(method, params)])[0])
