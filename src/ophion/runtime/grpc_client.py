@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from ophion.runtime.hpack import encode_headers
 from ophion.runtime.http2_connection import Http2Closed, Http2Connection, Http2Error, Http2Reply
-from ophion.runtime.http_client import connect_problem
+from ophion.runtime.http_client import INVALID_NAME, connect_problem
 from ophion.runtime.terminal_text import escape_line
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class GrpcClient:
             raise GrpcError(str(error)) from None
         except OSError as error:
             raise GrpcError(connect_problem(error)) from None
+        except UnicodeError:
+            raise GrpcError(INVALID_NAME) from None
 
     def disconnect(self) -> None:
         """Close the connection. Calls that have begun end with an error and do not connect again; later calls do."""

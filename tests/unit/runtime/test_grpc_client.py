@@ -225,6 +225,8 @@ def test_a_silent_server_meets_the_deadline_and_the_next_call_may_succeed() -> N
 
 def test_an_unreachable_server_is_named() -> None:
     async def story() -> None:
+        with pytest.raises(GrpcError, match="not a valid host name"):
+            await _client("http://a..b:1").call(METHOD, b"x")
         with pytest.raises(GrpcError, match="refused"):
             await _client("http://127.0.0.1:1").call(METHOD, b"x")
 
