@@ -27,7 +27,10 @@ from tests.unit.self_signed_certificate import self_signed_certificate
         ({"ca": "key.pem"}, "--vote-store-ca-file: .*/key.pem cannot be used: not a certificate in PEM form."),
         ({"certificate": "absent"}, "--vote-store-certificate-file: .*/absent cannot be read: No such file"),
         ({"certificate": "junk"}, "--vote-store-certificate-file: .*/junk cannot be used: not a certificate"),
-        ({"certificate": "cert.pem"}, "--vote-store-certificate-file: .*/cert.pem cannot be used: it has no private key"),
+        (
+            {"certificate": "cert.pem"},
+            "--vote-store-certificate-file: .*/cert.pem cannot be used: it has no private key",
+        ),
         ({"certificate": "cert.pem", "key": "absent"}, "--vote-store-key-file: .*/absent cannot be read: No such file"),
         ({"certificate": "cert.pem", "key": "junk"}, "--vote-store-key-file: .*/junk cannot be used: not the private"),
         ({"certificate": "cert.pem", "key": "other/key.pem"}, "--vote-store-key-file: .* not the private key"),
