@@ -238,6 +238,26 @@ def test_a_restored_etcd_that_has_reached_the_same_revision_stops_the_votes(etcd
     asyncio.run(story())
 
 
+def test_a_restored_etcd_with_a_later_record_stops_the_votes(etcd: EtcdCluster) -> None:
+    async def story() -> None:
+        stores = [EtcdVoteStore([etcd.urls[0]], "test", CHAIN, key) for key in (VALIDATOR, VALIDATOR, OTHER)]
+        votes, partner, other = stores
+        assert await _until_available(votes, VoteRecord(5, 0, X)) is None
+        etcd.back_up()
+        assert await _until_available(votes, VoteRecord(5, 1)) is None
+        assert await votes.promise(VoteRecord(5, 2)) is None
+        etcd.restore()
+        assert await _until_available(partner, VoteRecord(6, 0, X)) is None
+        for round_ in range(5):
+            assert await other.promise(VoteRecord(5, round_, X)) is None
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes: the record's revision was [0-9]+ and is"):
+            await votes.promise(VoteRecord(7))
+        for one in stores:
+            one.close()
+
+    asyncio.run(story())
+
+
 def test_a_restored_etcd_that_lacks_only_other_keys_stops_the_votes(etcd: EtcdCluster) -> None:
     """A vote of a partner, which this node has not read, may be missing too."""
 
