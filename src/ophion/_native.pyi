@@ -150,8 +150,8 @@ def ordered_root(items: Sequence[bytes], /) -> bytes:
     """Return the root of the trie rlp(index) -> item, for transactions, receipts or withdrawals."""
 
 def trie_root(changes: Sequence[tuple[bytes, bytes | None]], secure: bool, /) -> bytes:
-    """Return the root of a trie after these changes. None or an empty value deletes a key. Secure tries hash their
-    keys.
+    """Return the root of a trie after these changes. A change with None or an empty value deletes the key. Secure tries
+    hash their keys.
     """
 
 def verify_proof(root: bytes, key: bytes, nodes: Sequence[bytes], /) -> bytes | None:
@@ -238,7 +238,9 @@ class Transaction:
 
 @final
 class Bounds:
-    """Limits within which a transaction is plain. Transactions beyond them take the slow path (`pool/admission.py`)."""
+    """Limits within which a transaction is plain. Transactions beyond these limits take the slow path
+    (`pool/admission.py`).
+    """
 
     def __new__(
         cls,
@@ -363,8 +365,8 @@ class BlockEnv:
 
     `fork` is one of frontier, homestead, tangerine, spurious, byzantium, constantinople, petersburg, istanbul, berlin,
     london, paris, shanghai, cancun, prague, osaka. `beneficiary` earns the fees (the Clique signer, not the header's
-    coinbase). `block_hashes` are the concatenated hashes of blocks number-1, number-2, ... (at most 256). None reads
-    these hashes from the canonical chain.
+    coinbase). `block_hashes` are the concatenated hashes of blocks number-1, number-2, ... (at most 256). If None,
+    these hashes are read from the canonical chain.
     """
 
     def __new__(
@@ -558,7 +560,7 @@ def append_empty(
 
     `env` and `first` belong to the first block; `first` is its header, complete except for the state root. Later blocks
     follow after `step` seconds. Their mix hash is the hash of the parent's hash and `randomness`; with None, all blocks
-    have the mix hash of the first block. `total_difficulty` is that of the head.
+    have the mix hash of the first block. `total_difficulty` is the total difficulty of the head.
     """
 
 def edit_state(store: Store, state: State, changes: Sequence[AccountOverride], number: int, /) -> State:
@@ -678,7 +680,7 @@ class CallCostCache:
         """Record whether a finished call was slow."""
 
     def wasted(self, to: bytes, input: bytes, took_s: float, /) -> None:
-        """Record an attempt that did not finish on the event loop, and the time it took."""
+        """Record a failed attempt on the event loop. Its duration reduces the time budget."""
 
 @final
 class LatestBlock:
@@ -714,8 +716,8 @@ def estimate_gas(
     deadline_s: float,
     /,
 ) -> tuple[int, CallOutcome]:
-    """Return sufficient gas (by the search of json-rpc.md) and the outcome of the call with this gas. If the call
-    fails, the gas is 0.
+    """Return sufficient gas (json-rpc.md 5.5) and the outcome of the call with the maximum gas. If this call fails, the
+    gas is 0.
     """
 
 def create_access_list(
@@ -799,8 +801,8 @@ class TraceKind:
     def replay(*, trace: bool, vm_trace: bool, state_diff: bool) -> TraceKind: ...
     @staticmethod
     def validation(*, ignored_opcodes: bytes | None = None, with_log: bool = False) -> TraceKind:
-        """The call tracer with storage and opcode accesses, for ERC-7562. None as `ignored_opcodes` omits the opcodes
-        that ERC-7562 always permits.
+        """The call tracer with storage and opcode accesses, for ERC-7562. If `ignored_opcodes` is None, the opcodes
+        that ERC-7562 always permits are omitted.
         """
 
 def trace_transaction(block: TracedBlock, index: int, kind: TraceKind, deadline_s: float, /) -> TraceStream: ...
@@ -928,7 +930,7 @@ class AccountBatch:
 
 @final
 class StateDifference:
-    """A search for the differences between the downloaded accounts and a state of another node."""
+    """A search for the differences between the downloaded accounts and the state of another node."""
 
     def __new__(cls, root: bytes, /) -> StateDifference: ...
     @property
@@ -943,7 +945,7 @@ class StateDifference:
         """Return the paths of the next trie nodes to request. Repeats paths of an unanswered request."""
 
     def take(self) -> tuple[AccountBatch, list[bytes]]:
-        """Return and forget the differences so far: accounts to write and keys to remove."""
+        """Return the accounts to write and the keys to remove that were found since the last call."""
 
 @final
 class StateDownload:
@@ -976,7 +978,7 @@ class StateDownload:
         """The state root of the accounts that are written."""
 
     def receive_nodes(self, difference: StateDifference, response: bytes, /) -> int:
-        """Verify the nodes of a TrieNodes response and search on. Returns their number."""
+        """Verify the nodes of a TrieNodes response and continue the search. Returns the number of nodes."""
 
     def finish(self, root: bytes, hash: bytes, number: int, named: list[tuple[str, bytes]], /) -> None:
         """Make the accounts the stored state of a canonical block, make this block the head, and write named values.
@@ -1014,7 +1016,9 @@ class BlockHistory:
         """
 
     def replace_header(self, hash: bytes, header: bytes, /) -> None:
-        """Replace the RLP of a stored header by another one with the same hash, which does not cover the seals."""
+        """Replace the RLP of a stored header by another RLP with the same block hash. The hash does not cover the
+        seals.
+        """
 
     def begin(self, head: int, /) -> None:
         """Declare that the blocks up to the number `head` have no bodies and receipts."""
@@ -1583,7 +1587,9 @@ class PrivateBatch:
         deadline_s: float,
         /,
     ) -> TraceStream:
-        """Return the flat trace of the last payload; all payloads belong to one group and block. Changes nothing."""
+        """Return the flat trace of the last payload, after executing the payloads before it. All payloads belong to one
+        group and block. Nothing is written to the database.
+        """
     def commit(self, store: Store, followed: tuple[bytes, int] | None, settled: Sequence[bytes] = ..., /) -> None:
         """Write all results and the last executed block, and remove the `settled` payloads from the late payloads."""
 
@@ -1712,7 +1718,9 @@ def table_columns() -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the datasets with name and type of each column."""
 
 def block_ranges(store: Store, first: int, last: int, max_transactions: int, /) -> list[int]:
-    """Split blocks first..last into ranges with similar numbers of transactions. Returns the last block of each range."""
+    """Split blocks first..last into ranges with a limited number of transactions and blocks. Returns the last block of
+    each range.
+    """
 
 def scan_table(
     store: Store,
@@ -1726,7 +1734,9 @@ def scan_table(
     max_bytes: int,
     /,
 ) -> tuple[int, TableData]:
-    """Return (next block to read, rows of stored blocks). The scan stops after the block that exceeds `max_bytes`."""
+    """Return (next block to read, rows of stored blocks). The scan stops after the block with which the table reaches
+    `max_bytes`.
+    """
 
 def replay_tables(
     blocks: Sequence[TracedBlock],
@@ -1741,7 +1751,7 @@ def replay_tables(
     is_fast: bool = True,
 ) -> tuple[int, list[TableData]]:
     """Return the number of executed blocks and their rows. Each block executes once for all datasets, given by name and
-    columns. The execution stops after the block that makes the tables larger than `max_bytes`. Without `is_fast`, an
+    columns. The execution stops after the block with which the tables reach `max_bytes`. Without `is_fast`, an
     inspector sees every instruction; the rows are the same.
     """
 

@@ -60,6 +60,19 @@ class EtcdCluster:
         process.kill()
         process.wait()
 
+    def back_up(self) -> None:
+        """Copy the data of the first server, which is stopped meanwhile."""
+        self.stop()
+        shutil.copytree(self._path / "member0", self._path / "backup")
+        self.start()
+
+    def restore(self) -> None:
+        """Start the first server again with the data of the backup."""
+        self.stop()
+        shutil.rmtree(self._path / "member0")
+        shutil.copytree(self._path / "backup", self._path / "member0")
+        self.start()
+
     def __enter__(self) -> EtcdCluster:
         self._path.mkdir(parents=True, exist_ok=True)
         for index in range(len(self.urls)):

@@ -83,6 +83,7 @@ class Http2Server:
         """Create a server. `answer` gets the stream and the message of a call."""
         self.connections = 0
         self.messages: list[bytes] = []
+        self._arrived = asyncio.Condition()
         self._answer = answer
         self._tls = tls
 
@@ -106,6 +107,8 @@ class Http2Server:
                 if flags & END_STREAM:
                     message = bodies.pop(stream)[5:]
                     self.messages.append(message)
+                    async with self._arrived:
+                        self._arrived.notify_all()
                     frames = self._answer(stream, message)
                     if frames is None:
                         break
@@ -114,6 +117,11 @@ class Http2Server:
             pass
         finally:
             writer.close()
+
+    async def wait_for(self, count: int) -> None:
+        """Wait until the server has read this number of messages."""
+        async with self._arrived:
+            await self._arrived.wait_for(lambda: len(self.messages) >= count)
 
     def play(self, story: Callable[[str], Awaitable[None]]) -> None:
         """Run a story with the URL of the server."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import urllib.parse
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from ophion import __version__
 from ophion.chainspec.dev_network import MNEMONIC, MNEMONIC_ACCOUNTS, DevAccount
 from ophion.dev.fork.settings import DEFAULT_BACKOFF_S, DEFAULT_RETRIES, DEFAULT_TIMEOUT_S, ForkSettings
-from ophion.runtime.options import Options, at_least, between, hex_bytes, option
+from ophion.runtime.options import Options, at_least, between, hex_bytes, is_url, option
 
 _DEFAULT_PATH = "m/44'/60'/0'/0/"
 _WEI = 10**18
@@ -328,7 +327,7 @@ class DevConfig(Options):
                 " (--fork-block-number) name different states. Use one of them"
             )
         for url in self.fork_urls:
-            if not _is_http_url(ForkSettings.split(url)[0]):
+            if not is_url(ForkSettings.split(url)[0], "http", "https"):
                 yield (
                     f"Invalid value for option '--dev-fork-url' (--fork-url): {url!r} does not begin with"
                     " http:// or https://, the name of a host and, if given, a port from 1 to 65535"
@@ -344,14 +343,6 @@ class DevConfig(Options):
                 f"Invalid value for option '--dev-fork-cache-path' (--fork-cache-path): {self.fork_cache_path} is not a"
                 " folder"
             )
-
-
-def _is_http_url(text: str) -> bool:
-    try:
-        parts = urllib.parse.urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _may_be_folder(path: Path) -> bool:

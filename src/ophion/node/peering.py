@@ -120,7 +120,7 @@ def build_network(
     core.mining.watch_peers(
         lambda: [(one.peer.validator_address, one.height) for one in eth.peers if one.is_usable],
         eth.announced_rules.items,
-        lambda: peers.unheard({one.peer.id for one in eth.peers if one.is_usable}),
+        lambda: peers.connecting_addresses({one.peer.id for one in eth.peers if one.is_usable}),
     )
     return PeerNetwork(eth, sync, peers, _block_history(core.chain, eth, sync, lanes))
 

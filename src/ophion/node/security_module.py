@@ -61,7 +61,7 @@ class SecurityModuleConfig(Options):
         if not self.is_used:
             unused = [name for name, value in given.items() if value is not None]
             if unused:
-                yield f"{', '.join(unused)} need --security-module=pkcs11."
+                yield f"{', '.join(unused)} need{'s' * (len(unused) == 1)} --security-module=pkcs11."
             return
         missing = [name for name, value in given.items() if value in (None, "")]
         if missing:
@@ -69,7 +69,8 @@ class SecurityModuleConfig(Options):
         if find_spec("pkcs11") is None:
             yield "--security-module=pkcs11 needs the package python-pkcs11: install ophion[pkcs11]."
         if self.library is not None and not os.path.isfile(self.library):
-            yield f"The PKCS #11 library {self.library} does not exist."
+            problem = "is not a file" if os.path.exists(self.library) else "does not exist"
+            yield f"The PKCS #11 library {self.library} {problem}."
         if self.pin_file is not None:
             try:
                 read_password_file(self.pin_file)

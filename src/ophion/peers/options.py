@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
 from ophion.peers.policy.addresses import Subnet, read_subnet
 from ophion.primitives.enode import Enode, EnodeError, is_host_name, socket_ip
-from ophion.runtime.options import Options, at_least, between, hex_bytes, option
+from ophion.runtime.options import Options, at_least, between, hex_bytes, is_url, option
 from ophion.runtime.options import port as valid_port
 
 _MAX_NAME = 64
@@ -22,12 +21,7 @@ def read_checkpoint(text: str) -> str:
     """Parse the location of a checkpoint: a path, or an HTTP(S) address that names a host."""
     if "://" not in text:
         return text
-    try:
-        parts = urllib.parse.urlsplit(text)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_address = False
-    if not is_address:
+    if not is_url(text, "http", "https"):
         raise ValueError(f"'{text}' is neither a path nor an address that begins with http:// or https://")
     return text
 

@@ -164,9 +164,11 @@ class PeerService:
         """Number of dial attempts in progress."""
         return len(self._dialer)
 
-    def unheard(self, answered: Collection[bytes]) -> list[Address]:
-        """Return the addresses of all nodes that are being dialled, and of the peers that are not in `answered`."""
-        connected = [peer.validator_address for peer in self.peers if peer.id not in answered]
+    def connecting_addresses(self, with_status: Collection[bytes]) -> list[Address]:
+        """Return the addresses of nodes that are being dialled, and of peers whose status is not known yet.
+        `with_status` has the node ids of all other peers.
+        """
+        connected = [peer.validator_address for peer in self.peers if peer.id not in with_status]
         return [*connected, *map(address_of, self._dialer.targets)]
 
     def add_static(self, enode: Enode) -> bool:

@@ -1,8 +1,8 @@
 """Brings raw transactions into the pool.
 
-Each arrival goes to the decoding threads at once. All arrivals that are decoded at the next wake-up are admitted
-together, in the order of arrival except for blobs (`TransactionDecoder`). No transaction waits for a whole batch, and
-signature recovery never blocks the event loop.
+Each arrival goes to the decoding threads at once. When they wake up the event loop, all arrivals that are decoded by
+then are admitted together, in the order of arrival except for blobs (`TransactionDecoder`). So no transaction waits for
+a full batch, and signature recovery never blocks the event loop.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Result = TypeVar("Result", contravariant=True)
 
 
 class Arrival(Protocol[Result]):
-    """Transactions of one caller. The caller gets the result in the event loop step that admits or refuses the
-    transactions.
+    """Transactions of one caller. The pool calls `answer` in the same event loop step in which it admits or refuses
+    them.
     """
 
     @property
@@ -62,7 +62,7 @@ class BatchSubmission(_Waiting[A]):
 
 
 class SingleSubmission(_Waiting[Hash32]):
-    """Resolves to the hash of a single transaction, or raises its refusal."""
+    """Resolves to the hash of a single transaction, or raises `PoolRejected`."""
 
     def answer(self, admissions: list[Admission]) -> None:
         if self.done():
@@ -74,10 +74,10 @@ class SingleSubmission(_Waiting[Hash32]):
 
 
 class PoolIntake(Generic[A]):
-    """Decodes submitted transactions in threads. Passes them to `admit` in the order in which their decoding ends."""
+    """Decodes submitted transactions in threads, and passes them to `admit` when they are decoded."""
 
     def __init__(self, decoding: TransactionDecoder, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
-        """Create the intake. If `admit` raises an exception, all arrivals without a result get this exception."""
+        """Create the intake. If `admit` raises an exception, it becomes the result of all arrivals without a result."""
         self._decoding = decoding
         self._decoding.listen(self._collect)
         self._admit = admit

@@ -54,8 +54,8 @@ class TxPool:
         journal: TransactionJournal | None = None,
         local_rule: LocalRule | None = None,
     ) -> None:
-        """Create the pool. `refusal_of` returns why an account may not send, or None. Callers call `forget_accounts`
-        when the results of `refusal_of` change. `local_rule` decides about each local transaction.
+        """Create the pool. `refusal_of` returns the reason why an account may not send transactions, or None. The owner
+        of the rules calls `forget_accounts` when they change. `local_rule` decides about each local transaction.
         """
         self.config = config
         self.events: Topic[PoolEvent] = Topic()
@@ -63,9 +63,9 @@ class TxPool:
         self.events.listen(self.departures.on_pool_event)
         self.version = 0
         self.hold_answer: Callable[[PooledTransaction, bool], asyncio.Future[None] | None] | None = None
-        """Called with the newest admitted transaction of each caller, and whether the caller takes an early answer.
-        Returns a future that delays the caller's response, or None to respond at once. The instant sealer delays the
-        response until the block is in the chain.
+        """Called with the newest admitted transaction of each caller, and whether the caller accepts an early answer.
+        Returns None if the caller gets its answer at once. Otherwise returns a future: the caller gets its answer when
+        the future is done. The instant sealer delays answers until the block is in the chain.
         """
         self._floor = floor
         self._lanes = lanes
@@ -92,8 +92,8 @@ class TxPool:
     ) -> BatchSubmission[list[Admission]]:
         """Decode, check and queue raw transactions. The returned awaitable has one result per transaction.
 
-        `senders` may have the addresses that probably signed the transactions, one after the other. Checking a right
-        address takes less time than recovering it; a wrong address changes no result.
+        `senders` may contain the expected sender of each transaction, as concatenated addresses. Checking a correct
+        address is faster than recovering it. A wrong address does not change the result.
         """
         return self._intake.submit(raws, origin is Origin.LOCAL, senders)
 
@@ -139,7 +139,7 @@ class TxPool:
             if self._local is not None:
                 self._local.append(entered, now)
         except Exception:
-            # the journal write failed: remove the batch, because a restart would lose its transactions
+            # the journal was not written: remove the batch, because its transactions would be lost at a restart
             self._admitter.undo(batch)
             self._forget_blobs()
             self.version += 1
@@ -157,7 +157,7 @@ class TxPool:
                 continue
             try:
                 arrival.answer(answer)
-            except Exception:  # catch every exception, so that the other callers still get their results
+            except Exception:  # the other callers must still get their results
                 log.exception("caller failed to process its result")
 
     def _admit_with_blobs(
@@ -194,20 +194,20 @@ class TxPool:
         return len(self._queue)
 
     def best(self, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield transactions for the next block: highest effective tip first, then earliest arrival; by nonce per
-        sender.
+        """Yield transactions for the next block: highest effective tip first, then earliest arrival. Those of one
+        sender are in the order of their nonces.
 
         Omits transactions that pay less than the current minimum gas price.
         """
         return self._queue.best(base_fee, self._floor.min_gas_price)
 
     def run_from(self, item: PooledTransaction, base_fee: int) -> Iterator[PooledTransaction]:
-        """Yield a transaction and the following transactions of its sender, as long as each pays the minimum prices."""
+        """Yield a transaction and the next ones of its sender, until one pays less than a minimum price."""
         return self._queue.run_from(item, base_fee, self._floor.min_gas_price)
 
     @property
     def has_executable(self) -> bool:
-        """Whether any sender has a transaction with the next nonce of its account, whatever its price."""
+        """Whether any sender has a transaction with the next nonce of its account, at any price."""
         return any(queue.end > queue.start for queue in self._queue.senders.values())
 
     def next_nonce(self, sender: Address) -> int | None:
@@ -261,7 +261,7 @@ class TxPool:
     # --- chain events ---------------------------------------------------------------------------
 
     def on_chain_event(self, event: ChainEvent, head: PoolHead) -> None:
-        """Follow a new head: remove mined transactions, and return the transactions of abandoned blocks to the pool."""
+        """Follow a new head: remove mined transactions, and admit transactions of abandoned blocks again."""
         self._admitter.move_to(head)
         added = event.added if isinstance(event, Reorged) else event.blocks
         senders: set[Address] = set()
@@ -291,8 +291,8 @@ class TxPool:
             self.events.publish(Dropped(tuple(stale), DropReason.STALE))
 
     def _return(self, event: Reorged) -> None:
-        """Admit transactions of abandoned blocks that are not on the new branch, oldest first. These transactions count
-        as remote.
+        """Admit transactions of abandoned blocks again, oldest first, unless the new branch has them. They count as
+        remote.
         """
         mined = {hash for block in event.added for hash in block.body.hashes_and_senders()[0]}
         batch, now = self._admitter.begin_batch(), self._clock.now()
@@ -303,7 +303,7 @@ class TxPool:
         self._announce(batch)
 
     def readmit(self, transactions: Sequence[Transaction]) -> None:
-        """Replace all pending transactions when a development node restores a snapshot."""
+        """Replace the content of the pool, when a development node restores a snapshot."""
         self.drop(tuple(self._queue.by_hash), DropReason.STALE)
         batch, now = self._admitter.begin_batch(), self._clock.now()
         for transaction in transactions:
@@ -311,7 +311,7 @@ class TxPool:
         self._announce(batch)
 
     def drop(self, hashes: Sequence[Hash32], reason: DropReason, details: Mapping[Hash32, str] | None = None) -> None:
-        """Remove transactions that no block can include now. `details` may explain why, by hash."""
+        """Remove transactions for one reason. `details` may have an explanation for each hash."""
         dropped = tuple(item for item in map(self._queue.by_hash.get, hashes) if item is not None)
         for item in dropped:
             self._queue.remove(item)
@@ -363,7 +363,7 @@ class TxPool:
                     del self._mined[-_RELEASED_PER_STEP:]
                     await asyncio.sleep(0)
                 if self._local is not None:
-                    # compact the journal even without new blocks, because replaced transactions leave unused lines
+                    # without new blocks too: each replaced transaction leaves an unused line
                     self._local.compact()
                     sync = self._local.journal.sync_job()
                     if sync is not None:
@@ -382,7 +382,7 @@ def _answer_held(arrival: Arrival[list[Admission]], answer: list[Admission], hel
 
 
 def _of_clients(arrivals: Sequence[Arrival[list[Admission]]], transactions: Decoded) -> list[Transaction]:
-    """Return the valid transactions of clients. `transactions` has those of all arrivals."""
+    """Return the decoded transactions of local arrivals. `transactions` contains those of all arrivals."""
     decoded = iter(transactions)
     return [
         one

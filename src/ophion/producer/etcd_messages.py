@@ -24,6 +24,7 @@ _MAX_INT64: Final = 2**63 - 1
 _MAX_FIELDS: Final = 32
 _PLACE: Final = "reply of etcd"
 _COMPARE_MOD_REVISION: Final = b"\x10\x02"
+_COMPARE_VALUE: Final = b"\x10\x03"
 """Field `target` of a comparison. Its field `result` is 0 for EQUAL, which protocol buffers omit."""
 
 
@@ -49,13 +50,17 @@ class TransactionReply(Struct, frozen=True):
     """The key that the failed transaction has read. None if the key does not exist."""
 
 
-def encode_transaction(key: bytes, revision: int, puts: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Encode a transaction: if the key was last changed at `revision` (0: it does not exist), put all pairs of key and
-    value, otherwise read the key.
+def encode_transaction(key: bytes, known: Entry | None, puts: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Encode a transaction: if the key has this value and was last changed at this revision (None: the key does not
+    exist), put all pairs of key and value, otherwise read the key.
     """
-    compare = _COMPARE_MOD_REVISION + _bytes(3, key) + b"\x30" + _varint(revision)
+    revision = 0 if known is None else known.mod_revision
+    compares = [_COMPARE_MOD_REVISION + _bytes(3, key) + b"\x30" + _varint(revision)]
+    if known is not None:
+        compares.append(_COMPARE_VALUE + _bytes(3, key) + _bytes(7, known.value))
     changes = (_bytes(2, _bytes(2, _bytes(1, name) + _bytes(2, value))) for name, value in puts)
-    return b"".join((_bytes(1, compare), *changes, _bytes(3, _bytes(1, encode_range(key)))))
+    read = _bytes(3, _bytes(1, encode_range(key)))
+    return b"".join((*(_bytes(1, compare) for compare in compares), *changes, read))
 
 
 def encode_range(key: bytes) -> bytes:

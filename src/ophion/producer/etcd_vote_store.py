@@ -1,12 +1,16 @@
 """`EtcdVoteStore`: shared votes in an etcd cluster, by gRPC.
 
-The value at `PREFIX/GENESIS-HASH/VALIDATOR` is a `VoteRecord` as JSON. An etcd transaction replaces the value if its
-revision has not changed since this node read it. Otherwise the transaction returns the new value. So a vote takes one
-request, and one more request for each node that wrote in between. Transactions pass through the consensus of the
-cluster, so a member without a quorum confirms no transaction.
+The value at `PREFIX/GENESIS-HASH/VALIDATOR` is a `VoteRecord` as JSON. An etcd transaction replaces the value if value
+and revision have not changed since this node read them. Otherwise the transaction returns the new value. So a vote
+takes one request, and one more request for each node that wrote in between. Transactions pass through the consensus of
+the cluster, so a member without a quorum confirms no transaction.
 
 The value at `…/proof` is the proof of preparation that the record names, if its block is small. The transaction that
 writes the record writes the proof.
+
+An etcd that was restored from a backup may lack votes that the validator has sent. This process then never signs again:
+the record, its revision and the revision of the cluster must not go back. The comparison of values finds a restored
+etcd that has reached the same revision with other votes.
 
 A request without a reply may have been executed. Repeating it is safe: the repeated transaction finds the new revision,
 and `replacement` accepts a record that equals the stored one.
@@ -17,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ophion.consensus.bft.vote_record import VoteRecord, replacement
+from ophion.consensus.bft.vote_record import VoteRecord, is_successor, replacement
 from ophion.errors import DecodeError
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.etcd_messages import (
@@ -69,8 +73,12 @@ class EtcdVoteStore:
         self.kept_proof: bytes | None = None
         self._clients = [GrpcClient(url, tls, ETCD_TIMEOUT_S, _MAX_REPLY_BYTES) for url in endpoints]
         self._stored: VoteRecord | None = None
+        self._entry: Entry | None = None
+        """`_stored` as etcd has it. None if the key does not exist."""
         self._revision = 0
-        """Revision of `_stored`. 0 if the key does not exist."""
+        """Highest revision of the cluster that this process has seen."""
+        self._loss: str | None = None
+        """Why etcd must have lost votes. This process then uses the store no more."""
 
     async def promise(
         self, wanted: VoteRecord, block: bytes | None = None, *, proof: bytes | None = None
@@ -78,6 +86,8 @@ class EtcdVoteStore:
         """Store a record together with the block that the record refers to (`SharedSeals`), or with the proof of the
         prepared block that the record names.
         """
+        if self._loss is not None:
+            raise VotesUnavailable(self._loss)
         for _ in range(_MAX_RACES):
             stored = self._stored
             record = replacement(stored, wanted)
@@ -91,8 +101,9 @@ class EtcdVoteStore:
         raise VotesUnavailable(f"{self.name}: other nodes with this key wrote {_MAX_RACES} times during one vote")
 
     def close(self) -> None:
+        """Close connections. A later vote connects again, because consensus can be stopped and started."""
         for client in self._clients:
-            client.close()
+            client.disconnect()
 
     async def block(self) -> bytes | None:
         """Return the block that is stored with the vote record, or None if the block was too large to store."""
@@ -109,14 +120,15 @@ class EtcdVoteStore:
         """Replace the stored record if it is the record that this node knows. Otherwise read the stored record and
         return False.
         """
-        puts = [(self._key, record.encode())]
+        value = record.encode()
+        puts = [(self._key, value)]
         if block is not None:
             puts.append((self._block_key, block))
         if proof is not None:
             puts.append((self._proof_key, proof))
         reply = await self._transact(puts)
         if reply.succeeded:
-            self._stored, self._revision = record, reply.revision
+            self._stored, self._entry = record, Entry(value, reply.revision)
             self.kept_proof = proof if proof is not None else self.kept_proof
         return reply.succeeded
 
@@ -125,24 +137,32 @@ class EtcdVoteStore:
         return (await self._transact([])).succeeded
 
     async def _transact(self, puts: Sequence[tuple[bytes, bytes]]) -> TransactionReply:
-        request = encode_transaction(self._key, self._revision, puts)
+        seen = self._revision
+        request = encode_transaction(self._key, self._entry, puts)
         reply = await self._call(TRANSACTION, request, decode_transaction_reply)
+        if reply.revision < seen:
+            raise self._lost(f"its revision was {seen} and is {reply.revision}")
+        self._revision = max(self._revision, reply.revision)
         if not reply.succeeded:
             self._read(reply.entry)
         return reply
 
     def _read(self, entry: Entry | None) -> None:
+        """Take over the entry that etcd has, unless it shows that etcd has lost votes."""
         try:
             stored = VoteRecord.decode(entry.value) if entry is not None else None
         except DecodeError as error:
             raise VotesUnavailable(f"{self.name}: the stored value is not a vote record ({error})") from error
-        known = self._stored
-        if known is not None and (stored is None or (stored.height, stored.round) < (known.height, known.round)):
-            raise VotesUnavailable(
-                f"{self.name}: etcd has lost votes: this node has seen {known}, and etcd has "
-                f"{'no record' if stored is None else stored}; stop all nodes of this key and use another prefix"
-            )
-        self._stored, self._revision = stored, entry.mod_revision if entry is not None else 0
+        known, known_entry = self._stored, self._entry
+        if known is not None and (stored is None or not is_successor(known, stored)):
+            raise self._lost(f"this node has seen {known}, and etcd has {stored or 'no record'}")
+        if known_entry is not None and entry is not None and entry.mod_revision < known_entry.mod_revision:
+            raise self._lost(f"the record's revision was {known_entry.mod_revision} and is {entry.mod_revision}")
+        self._stored, self._entry = stored, entry
+
+    def _lost(self, reason: str) -> VotesUnavailable:
+        self._loss = f"{self.name}: etcd has lost votes: {reason}; stop all nodes of this key and use another prefix"
+        return VotesUnavailable(self._loss)
 
     async def _call(self, method: str, request: bytes, decode: Callable[[bytes], _Reply]) -> _Reply:
         """Call the server that replied last, then the other servers. Raises `VotesUnavailable` if none replies."""
@@ -151,7 +171,7 @@ class EtcdVoteStore:
             try:
                 return decode(await client.call(method, request))
             except (GrpcError, DecodeError) as error:
-                client.close()
+                client.disconnect()
                 problems.append(f"{client.url}: {error}")
                 self._clients.append(self._clients.pop(self._clients.index(client)))
         raise VotesUnavailable("; ".join(problems))

@@ -161,14 +161,22 @@ class ConsensusConfig(Options):
             return None
         import ssl  # lazy import: few nodes need this module
 
-        option_name = "--vote-store-ca-file"
+        flag, file, problem = "--vote-store-ca-file", self.vote_store_ca_file, "not a certificate in PEM form"
         try:
-            context = ssl.create_default_context(cafile=self.vote_store_ca_file)
+            context = ssl.create_default_context(cafile=file)
             if self.vote_store_certificate_file is not None:
-                option_name = "--vote-store-certificate-file, --vote-store-key-file"
-                context.load_cert_chain(self.vote_store_certificate_file, self.vote_store_key_file)
-        except OSError as error:  # errors of OpenSSL are subclasses of OSError
-            raise ConfigError(f"{option_name}: the certificates of the vote store cannot be used: {error}") from error
+                flag, file = "--vote-store-certificate-file", self.vote_store_certificate_file
+                ssl.create_default_context(cafile=file)
+                problem = "it has no private key without a password: name the key with --vote-store-key-file"
+                if self.vote_store_key_file is not None:
+                    flag, file = "--vote-store-key-file", self.vote_store_key_file
+                    problem = "not the private key of the certificate in PEM form, or encrypted"
+                # with a password, OpenSSL refuses an encrypted key instead of asking the terminal for one
+                context.load_cert_chain(self.vote_store_certificate_file, self.vote_store_key_file, password="")
+        except ssl.SSLError as error:
+            raise ConfigError(f"{flag}: {file} cannot be used: {problem}.") from error
+        except OSError as error:
+            raise ConfigError(f"{flag}: {file} cannot be read: {error.strerror or error}.") from error
         return context
 
     def problems(self) -> Iterator[str]:

@@ -5,8 +5,8 @@ validator signs nothing while its peers report a higher head. This wait ends one
 because peers may report false heights.
 
 After the start, the heads of other validators arrive one after another. On a busy machine, a handshake takes longer
-than the timeout. So the timeout begins again while other validators connect, up to `MAX_START_WAIT_S`. Validators of a
-new network wait for the heads of a quorum only.
+than the timeout. So the timeout begins again as long as other validators are connecting, up to `MAX_START_WAIT_S`.
+The wait ends early when enough other validators have reported a head and no peer reports a higher one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ AnnouncedRules: TypeAlias = Callable[[], Iterable[tuple[Address, int]]]
 """Returns, for each peer that announced rules unknown to this node, its address and the first block of these rules."""
 
 ConnectingNodes: TypeAlias = Callable[[], Iterable[Address]]
-"""Returns the addresses of nodes that are being dialled, or are connected and have not told their best block."""
+"""Returns the addresses of nodes that are being dialled, and of peers that have not reported their best block yet."""
 
 MAX_START_WAIT_S: Final = 30.0
-"""Time after the start from which validators that are connecting no longer renew the wait."""
+"""Maximum time after the start during which validators that are connecting restart the timeout."""
 
 
 class PeerHeightGuard:
@@ -68,8 +68,9 @@ class PeerHeightGuard:
     def begins_at(self, head: int, validators: Collection[Address], needed: int, timeout_s: float, now: float) -> float:
         """Return the wall time before which this validator must not sign on `head`, or 0 if it may sign now.
 
-        After the start, the heads of `needed` other validators must become known. Until then, all peers are checked.
-        Later only validators are checked, because anyone can create node ids, and each new id could delay one block.
+        After the start, the validator waits until `needed` other validators have reported their heads, and checks the
+        heads of all peers. Later it checks validators only: anyone can create node ids, and each new id could delay a
+        block.
         """
         if self._reported is None or len(validators) < 2 or self._me not in validators:
             return 0.0
@@ -81,11 +82,11 @@ class PeerHeightGuard:
             # if the clock was set back, wait one timeout at most
             self._deadline = min(self._deadline, now + timeout_s)
         if self._awaits_validators(validators, now - self._started_at):
-            # while validators are still connecting, set a new deadline below: the state machine would begin at the old
-            # one
+            # set a new deadline although the old one has not passed: the state machine starts to vote at the deadline
+            # that it got last
             self._deadline = None
         elif self._deadline is not None and now >= self._deadline:
-            # the wait has ended: from now on, ignore the validators that reported a higher head and sent no block
+            # the timeout has passed: ignore the validators that reported a higher head and sent no block meanwhile
             self._is_settled, self._deadline = True, None
             self._distrusted.update(address for address in known if reported[address] > head)
         if self._is_settled:
@@ -100,7 +101,7 @@ class PeerHeightGuard:
         return self._deadline
 
     def _awaits_validators(self, validators: Collection[Address], waited_s: float) -> bool:
-        """Whether heads of validators that are connecting may still arrive after the start."""
+        """Whether the start is not over, and other validators are connecting, whose heads may still arrive."""
         if self._is_settled or waited_s >= MAX_START_WAIT_S:
             return False
         return any(address in validators and address != self._me for address in self._connecting())

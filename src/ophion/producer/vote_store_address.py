@@ -11,6 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from ophion.runtime.options import is_url
+
 DEFAULT_PREFIX: Final = "ophion"
 _SCHEMES: Final = {"etcd": "http", "etcds": "https"}
 _PREFIX: Final = re.compile(r"[!-~]*")
@@ -44,17 +46,16 @@ def read_vote_store(text: str) -> VoteStoreAddress:
     urls = tuple(f"{scheme}://{member}" for member in members.split(","))
     if not all(map(_is_member, urls)) or not _PREFIX.fullmatch(prefix) or {"?", "#"} & set(prefix):
         raise ValueError(f"'{text}' is not a vote store: {_FORM}")
-    if len(set(urls)) < len(urls):
+    places = {(parts.hostname, parts.port) for parts in map(urllib.parse.urlsplit, urls)}
+    if len(places) < len(urls):
         raise ValueError(f"'{text}' names a member of the vote store twice")
     return VoteStoreAddress(urls, prefix.strip("/") or DEFAULT_PREFIX)
 
 
 def _is_member(url: str) -> bool:
     """Return whether a URL names a host and a port, and nothing else."""
-    try:
-        parts = urllib.parse.urlsplit(url)
-        port = parts.port
-    except ValueError:
+    if not is_url(url, "http", "https"):
         return False
+    parts = urllib.parse.urlsplit(url)
     has_more = parts.username is not None or parts.query or parts.fragment
-    return bool(parts.hostname and _PREFIX.fullmatch(parts.hostname) and port and not has_more)
+    return bool(_PREFIX.fullmatch(parts.hostname or "") and parts.port and not has_more)

@@ -16,6 +16,7 @@ import orjson
 from msgspec import Struct
 
 from ophion.errors import CommandError
+from ophion.runtime.options import is_url
 from ophion.runtime.terminal_text import escape_line
 
 Call: TypeAlias = tuple[str, Sequence[Any]]
@@ -97,13 +98,9 @@ class JsonRpcClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Prepare a client. `encode` converts parameters that have no JSON form."""
-        try:
-            parts = urlsplit(url)
-            is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            is_url = False
-        if not is_url:
+        if not is_url(url, "http", "https"):
             raise NoAnswer(url, "not a URL of a node, which must begin with http:// or https:// and name a host")
+        parts = urlsplit(url)
         self.address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         """The URL without user, path and query, which may contain a key."""
         self.requests = 0

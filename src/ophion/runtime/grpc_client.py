@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from ophion.runtime.hpack import encode_headers
 from ophion.runtime.http2_connection import Http2Closed, Http2Connection, Http2Error, Http2Reply
-from ophion.runtime.http_client import connect_problem
+from ophion.runtime.http_client import INVALID_NAME, connect_problem
 from ophion.runtime.terminal_text import escape_line
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class GrpcClient:
         """Encoded request headers of each method."""
         self._connection: Http2Connection | None = None
         self._connecting = asyncio.Lock()
+        self._disconnects = 0
+        """Number of calls of `disconnect`."""
 
     async def call(self, method: str, message: bytes) -> bytes:
         """Call a method, such as `/package.Service/Method`, in a task. Returns the message of the reply.
@@ -58,31 +60,37 @@ class GrpcClient:
         body = b"\0" + len(message).to_bytes(4, "big") + message
         try:
             async with asyncio.timeout(self.timeout_s):
-                return _message(await self._exchange(head, body))
+                return _message(await self._exchange(head, body, self._disconnects))
         except TimeoutError:
             raise GrpcError(f"no reply within {self.timeout_s:g} s") from None
         except Http2Error as error:
             raise GrpcError(str(error)) from None
         except OSError as error:
             raise GrpcError(connect_problem(error)) from None
+        except UnicodeError:
+            raise GrpcError(INVALID_NAME) from None
 
-    def close(self) -> None:
-        """Close the connection. Calls without a reply end with an error."""
+    def disconnect(self) -> None:
+        """Close the connection. Calls that have begun end with an error and do not connect again; later calls do."""
+        self._disconnects += 1
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    async def _exchange(self, head: bytes, body: bytes) -> Http2Reply:
+    async def _exchange(self, head: bytes, body: bytes, disconnects: int) -> Http2Reply:
+        """Send a request. `disconnects` is the number of calls of `disconnect` when the call began."""
         while (known := self._connection) is not None and known.is_open:
             try:
                 return await known.request(head, body)
             except Http2Closed:
                 if self._connection is known:
                     self._connection = None
-        return await (await self._connect()).request(head, body)
+                self._check(disconnects)
+        return await (await self._connect(disconnects)).request(head, body)
 
-    async def _connect(self) -> Http2Connection:
+    async def _connect(self, disconnects: int) -> Http2Connection:
         async with self._connecting:
+            self._check(disconnects)
             known = self._connection
             if known is not None and known.is_open:  # another call has connected
                 return known
@@ -93,8 +101,16 @@ class GrpcClient:
             if encryption is not None and encryption.selected_alpn_protocol() != _ALPN:
                 connection.close()
                 raise GrpcError("the server does not offer HTTP/2 over TLS")
+            if self._disconnects != disconnects:
+                connection.close()
+            self._check(disconnects)
             self._connection = connection
             return connection
+
+    def _check(self, disconnects: int) -> None:
+        """Raise `Http2Closed` if the client was disconnected since the call began."""
+        if self._disconnects != disconnects:
+            raise Http2Closed("the connection was closed")
 
     def _head(self, method: str) -> bytes:
         return encode_headers(

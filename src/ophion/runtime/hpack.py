@@ -12,6 +12,8 @@ from typing import Final
 
 MAX_BLOCK_BYTES: Final = 8192
 """Maximum size of a header block. It bounds the time to decode the block."""
+MAX_HEADERS: Final = 128
+"""Maximum number of headers in a block."""
 _MAX_INTEGER_BYTES: Final = 3
 _CACHED_BLOCKS: Final = 64
 
@@ -107,6 +109,8 @@ def decode_headers(block: bytes) -> tuple[tuple[str, str], ...]:
             name, at = (_static_name(number), at) if number else _text(block, at)
             value, at = _text(block, at)
             found.append((name, value))
+        if len(found) > MAX_HEADERS:
+            raise HpackError("too many headers in a block")
     return tuple(found)
 
 

@@ -28,6 +28,8 @@ _MAX_FRAME_BYTES: Final = 16384
 """Maximum size of the content of a frame, in both directions. Every server accepts it."""
 _MAX_FRAMES: Final = 4096
 """Maximum number of frames that the server sends after a request and before the next one."""
+MAX_INTERIM_RESPONSES: Final = 8
+"""Maximum number of header blocks with status 1xx before a reply. A block of 8 KB takes 20 milliseconds to decode."""
 _MAX_WINDOW: Final = 2**31 - 1
 _DEFAULT_WINDOW: Final = 65535
 _MAX_STREAM: Final = 2**31 - 1
@@ -66,6 +68,7 @@ class _Stream:
         self.window = window
         """Number of bytes that the server accepts on this stream."""
         self.unsent = memoryview(b"")
+        self.interim_responses = 0
 
 
 class Http2Connection(asyncio.Protocol):
@@ -215,9 +218,14 @@ class Http2Connection(asyncio.Protocol):
             self._check_old(number)
             return
         headers = dict(decode_headers(block))
-        if headers.get(":status", "").startswith("1"):
-            return  # an interim response
         reply = stream.reply
+        if headers.get(":status", "").startswith("1") and not reply.headers:
+            stream.interim_responses += 1
+            if flags & _END_STREAM:
+                raise Http2Error("the reply ends with an interim response")
+            if stream.interim_responses > MAX_INTERIM_RESPONSES:
+                raise Http2Error("too many interim responses")
+            return
         if not reply.headers:
             reply.headers = headers
         elif not flags & _END_STREAM:

@@ -187,6 +187,8 @@ class HttpClient:
             reader, writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls)
         except OSError as error:
             raise HttpUnreachable(connect_problem(error)) from None
+        except UnicodeError:
+            raise HttpUnreachable(INVALID_NAME) from None
         if self._pin is not None:
             shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
             if not compare_digest(sha256(shown).digest(), self._pin):
@@ -231,6 +233,9 @@ class HttpClient:
         for connection in self._idle:
             connection.abort()
         self._idle.clear()
+
+
+INVALID_NAME: Final = "its name is not a valid host name"
 
 
 def connect_problem(error: OSError) -> str:

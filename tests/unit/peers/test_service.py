@@ -241,7 +241,7 @@ def test_two_nodes_connect() -> None:
     play(story)
 
 
-def test_nodes_that_are_dialled_or_have_not_answered_are_listed() -> None:
+def test_nodes_that_are_dialled_or_have_sent_no_status_are_listed() -> None:
     async def story(town: Town) -> None:
         b = await town.node(2)
         silent = await asyncio.start_server(lambda reader, writer: reader.read(), "127.0.0.1", 0)
@@ -249,8 +249,8 @@ def test_nodes_that_are_dialled_or_have_not_answered_are_listed() -> None:
         dialled = Enode(key(3).public_key, "127.0.0.1", port, 0)
         a = await town.node(1, static=(b.enode, dialled))
         await until(lambda: a.count == 1 and a.service.dialling == 1)
-        assert a.service.unheard(()) == [b.key.address, key(3).address]
-        assert a.service.unheard({b.key.public_key}) == [key(3).address]
+        assert a.service.connecting_addresses(()) == [b.key.address, key(3).address]
+        assert a.service.connecting_addresses({b.key.public_key}) == [key(3).address]
         silent.close()
 
     play(story)

@@ -56,11 +56,11 @@ def _failure(revision: int, entry: Entry | None) -> bytes:
 
 def test_requests() -> None:
     assert encode_range(b"key") == bytes.fromhex("0a036b6579")
-    compare, read = "0a0a 1002 1a036b6579 30ac02", "1a07 0a05 0a036b6579"
+    compare, read = "0a0a 1002 1a036b6579 30ac02 0a0c 1003 1a036b6579 3a03313233", "1a07 0a05 0a036b6579"
     puts = "1209 1207 0a0161 12023162", "1207 1205 0a0162 1200"
     expected = bytes.fromhex(compare + "".join(puts) + read)
-    assert encode_transaction(b"key", 300, [(b"a", b"1b"), (b"b", b"")]) == expected
-    assert encode_transaction(b"key", 0, []) == bytes.fromhex("0a09 1002 1a036b6579 3000" + read), "the key is new"
+    assert encode_transaction(b"key", Entry(b"123", 300), [(b"a", b"1b"), (b"b", b"")]) == expected
+    assert encode_transaction(b"key", None, []) == bytes.fromhex("0a09 1002 1a036b6579 3000" + read), "the key is new"
 
 
 def test_replies_of_etcd() -> None:

@@ -45,6 +45,18 @@ async def _until_available(votes: EtcdVoteStore, record: VoteRecord) -> VoteReco
     raise AssertionError("etcd did not start")
 
 
+async def _until_answered(votes: EtcdVoteStore, record: VoteRecord) -> VoteRecord | None:
+    """Store a record as soon as the server accepts connections."""
+    for _ in range(200):
+        try:
+            return await votes.promise(record)
+        except VotesUnavailable as error:
+            if "etcd has lost votes" in str(error):
+                raise
+            await asyncio.sleep(0.05)
+    raise AssertionError("etcd did not start")
+
+
 def test_two_nodes_agree_on_one_record(etcd: EtcdCluster) -> None:
     async def story() -> None:
         one = EtcdVoteStore(["http://127.0.0.1:1", etcd.urls[0]], "test", CHAIN, VALIDATOR)
@@ -148,7 +160,7 @@ def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
         key = f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}".encode()
         client = GrpcClient(etcd.urls[0], None, 10, 10_000)
         await client.call("/etcdserverpb.KV/Put", encode_range(key) + b"\x12\x04junk")
-        client.close()
+        client.disconnect()
         with pytest.raises(VotesUnavailable, match="not a vote record"):
             await votes.promise(VoteRecord(2))
         votes.close()
@@ -158,8 +170,9 @@ def test_a_value_that_is_no_record_stops_the_votes(etcd: EtcdCluster) -> None:
 
 def test_an_etcd_that_has_lost_the_record_stops_the_votes(etcd: EtcdCluster) -> None:
     async def story() -> None:
-        votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
-        await _until_available(votes, VoteRecord(5, 1, X))
+        votes, later = (EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR) for _ in range(2))
+        for one in (votes, later):
+            await _until_available(one, VoteRecord(5, 1, X))
         client = GrpcClient(etcd.urls[0], None, 10, 10_000)
         key = f"/test/0x{CHAIN.hex()}/0x{VALIDATOR.hex()}".encode()
         await client.call("/etcdserverpb.KV/DeleteRange", encode_range(key))
@@ -169,9 +182,97 @@ def test_an_etcd_that_has_lost_the_record_stops_the_votes(etcd: EtcdCluster) -> 
         other = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
         assert await other.promise(VoteRecord(4, 0, X)) is None
         with pytest.raises(VotesUnavailable, match="etcd has lost votes: .* height=5 .* height=4"):
+            await later.promise(VoteRecord(6, 0, Y))
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes: .* height=5 .* no record"):
             await votes.promise(VoteRecord(6, 0, Y))
-        for one in (votes, other, client):
+        client.disconnect()
+        for one in (votes, later, other):
             one.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("backed_up", "lost"),
+    [
+        (VoteRecord(5, 1), VoteRecord(5, 1, X)),
+        (VoteRecord(5, 0, X), VoteRecord(5, 1, X)),
+        (VoteRecord(5, 1, X), VoteRecord(5, 1, X, 1, X)),
+        (VoteRecord(5, 1, X), VoteRecord(6, 0, X)),
+    ],
+)
+def test_an_etcd_restored_from_a_backup_stops_the_votes(
+    etcd: EtcdCluster, backed_up: VoteRecord, lost: VoteRecord
+) -> None:
+    async def story() -> None:
+        votes = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        assert await _until_available(votes, backed_up) is None
+        etcd.back_up()
+        assert await _until_available(votes, lost) is None
+        etcd.restore()
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes"):
+            await _until_answered(votes, VoteRecord(lost.height, lost.round, Y))
+        fresh = EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR)
+        assert await fresh.promise(VoteRecord(7, 0, Y)) is None, "the other node has not seen the lost vote"
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes"):
+            await votes.promise(VoteRecord(8))
+        votes.close()
+        fresh.close()
+
+    asyncio.run(story())
+
+
+def test_a_restored_etcd_that_has_reached_the_same_revision_stops_the_votes(etcd: EtcdCluster) -> None:
+    async def story() -> None:
+        votes, other = (EtcdVoteStore([etcd.urls[0]], "test", CHAIN, VALIDATOR) for _ in range(2))
+        assert await _until_available(votes, VoteRecord(5, 1)) is None
+        etcd.back_up()
+        assert await _until_available(votes, VoteRecord(5, 1, X)) is None
+        etcd.restore()
+        assert await _until_available(other, VoteRecord(5, 1, Y)) is None
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes: .* and etcd has height=5 round=1"):
+            await votes.promise(VoteRecord(5, 2))
+        votes.close()
+        other.close()
+
+    asyncio.run(story())
+
+
+def test_a_restored_etcd_with_a_later_record_stops_the_votes(etcd: EtcdCluster) -> None:
+    async def story() -> None:
+        stores = [EtcdVoteStore([etcd.urls[0]], "test", CHAIN, key) for key in (VALIDATOR, VALIDATOR, OTHER)]
+        votes, partner, other = stores
+        assert await _until_available(votes, VoteRecord(5, 0, X)) is None
+        etcd.back_up()
+        assert await _until_available(votes, VoteRecord(5, 1)) is None
+        assert await votes.promise(VoteRecord(5, 2)) is None
+        etcd.restore()
+        assert await _until_available(partner, VoteRecord(6, 0, X)) is None
+        for round_ in range(5):
+            assert await other.promise(VoteRecord(5, round_, X)) is None
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes: the record's revision was [0-9]+ and is"):
+            await votes.promise(VoteRecord(7))
+        for one in stores:
+            one.close()
+
+    asyncio.run(story())
+
+
+def test_a_restored_etcd_that_lacks_only_other_keys_stops_the_votes(etcd: EtcdCluster) -> None:
+    """A vote of a partner, which this node has not read, may be missing too."""
+
+    async def story() -> None:
+        votes, other = (EtcdVoteStore([etcd.urls[0]], "test", CHAIN, key) for key in (VALIDATOR, OTHER))
+        assert await _until_available(votes, VoteRecord(5, 0, X)) is None
+        etcd.back_up()
+        for round_ in range(5):
+            assert await _until_available(other, VoteRecord(5, round_, X)) is None
+        assert await votes.promise(VoteRecord(5, 0, Y)) == VoteRecord(5, 0, X), "reads the revision of the cluster"
+        etcd.restore()
+        with pytest.raises(VotesUnavailable, match="etcd has lost votes: its revision was [0-9]+ and is [0-9]+"):
+            await _until_answered(votes, VoteRecord(5, 1))
+        votes.close()
+        other.close()
 
     asyncio.run(story())
 

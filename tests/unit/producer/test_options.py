@@ -3,15 +3,60 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from ophion.consensus.bft.client_profiles import WireProfileChoice
 from ophion.consensus.bft_header_form import HeaderFormChoice
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.producer.options import ConsensusConfig
+from ophion.producer.vote_store_address import read_vote_store
 from ophion.runtime.options import load, problems_of, read_flag, specs_of
+from tests.unit.self_signed_certificate import self_signed_certificate
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        ({"ca": "absent"}, "--vote-store-ca-file: .*/absent cannot be read: No such file or directory."),
+        ({"ca": "."}, "--vote-store-ca-file: .* cannot be read: Is a directory."),
+        ({"ca": "junk"}, "--vote-store-ca-file: .*/junk cannot be used: not a certificate in PEM form."),
+        ({"ca": "key.pem"}, "--vote-store-ca-file: .*/key.pem cannot be used: not a certificate in PEM form."),
+        ({"certificate": "absent"}, "--vote-store-certificate-file: .*/absent cannot be read: No such file"),
+        ({"certificate": "junk"}, "--vote-store-certificate-file: .*/junk cannot be used: not a certificate"),
+        (
+            {"certificate": "cert.pem"},
+            "--vote-store-certificate-file: .*/cert.pem cannot be used: it has no private key",
+        ),
+        ({"certificate": "cert.pem", "key": "absent"}, "--vote-store-key-file: .*/absent cannot be read: No such file"),
+        ({"certificate": "cert.pem", "key": "junk"}, "--vote-store-key-file: .*/junk cannot be used: not the private"),
+        ({"certificate": "cert.pem", "key": "other/key.pem"}, "--vote-store-key-file: .* not the private key"),
+        ({"certificate": "cert.pem", "key": "encrypted.pem"}, "--vote-store-key-file: .*, or encrypted."),
+    ],
+)
+def test_an_unusable_file_of_the_vote_store_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], files: dict[str, str], problem: str
+) -> None:
+    _, key = self_signed_certificate(tmp_path)
+    (tmp_path / "other").mkdir()
+    self_signed_certificate(tmp_path / "other")
+    (tmp_path / "junk").write_text("junk")
+    loaded = serialization.load_pem_private_key(key.read_bytes(), None)
+    (tmp_path / "encrypted.pem").write_bytes(
+        loaded.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    given = {f"vote_store_{name}_file": tmp_path / file for name, file in files.items()}
+    config = ConsensusConfig(vote_store=read_vote_store("etcds://a:1"), **given)
+    with pytest.raises(ConfigError, match=problem):
+        config.vote_store_tls()
+    assert capfd.readouterr() == ("", ""), "OpenSSL does not ask for a password"
 
 
 def test_rounds_have_a_longest_length() -> None:

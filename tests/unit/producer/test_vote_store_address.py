@@ -33,6 +33,7 @@ def test_members_and_prefix_are_read() -> None:
         ),
         *("etcd://a:0/p", "etcd://a:-1/p", "etcd://[::1:2379/p", "etcd://a:1,/p", "etcd://a b:1/p"),
         *("etcd://a:1/p q", "etcd://a:1/p?x=1", "etcd://a:1/p#x", "etcd://a:1?x=1", "etcd://a:1/\u00e4"),
+        *("etcd://a..b:1/p", "etcd://.:1/p", f"etcd://{'h' * 64}:1/p"),
     ],
 )
 def test_other_values_are_refused(text: str) -> None:
@@ -40,6 +41,7 @@ def test_other_values_are_refused(text: str) -> None:
         read_vote_store(text)
 
 
-def test_a_member_is_named_once() -> None:
+@pytest.mark.parametrize("members", ["a:1,b:1,a:1", "a:1,A:1", "a:1,a:01"])
+def test_a_member_is_named_once(members: str) -> None:
     with pytest.raises(ValueError, match="names a member of the vote store twice"):
-        read_vote_store("etcd://a:1,b:1,a:1/p")
+        read_vote_store(f"etcd://{members}/p")

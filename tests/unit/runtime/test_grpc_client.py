@@ -43,9 +43,9 @@ def test_calls_share_one_connection() -> None:
         assert await client.call(METHOD, b"") == b""
         long = bytes(range(250)) * 390
         assert await asyncio.gather(*(client.call(METHOD, long) for _ in range(3))) == [long[::-1]] * 3
-        client.close()
-        assert await client.call(METHOD, b"after closing") == b"gnisolc retfa"
-        client.close()
+        client.disconnect()
+        assert await client.call(METHOD, b"after that") == b"taht retfa"
+        client.disconnect()
 
     server.play(story)
     assert server.connections == 2
@@ -59,7 +59,7 @@ def test_first_calls_share_one_connection() -> None:
         assert await asyncio.gather(*(client.call(METHOD, bytes((one,))) for one in range(5))) == [
             bytes((one,)) for one in range(5)
         ]
-        client.close()
+        client.disconnect()
 
     server.play(story)
     assert server.connections == 1
@@ -72,11 +72,51 @@ def test_a_connection_that_the_server_closed_is_replaced_and_the_call_repeated()
         client = _client(url)
         for message in (b"a", b"b", b"c"):
             assert await client.call(METHOD, message) == message
-        client.close()
+        client.disconnect()
 
     server.play(story)
     assert server.connections == 3
     assert server.messages == [b"a", b"b", b"b", b"c", b"c"]
+
+
+def test_a_call_that_is_disconnected_does_not_connect_again() -> None:
+    server = Http2Server(lambda stream, message: grpc_reply(stream, message) if message == b"x" else [])
+
+    async def story(url: str) -> None:
+        client = _client(url)
+        assert await client.call(METHOD, b"x") == b"x"
+        calls = [asyncio.create_task(client.call(METHOD, b"silent")) for _ in range(3)]
+        await server.wait_for(4)
+        client.disconnect()
+        for call in calls:
+            with pytest.raises(GrpcError, match="the connection was closed"):
+                await call
+        assert server.connections == 1
+        assert await client.call(METHOD, b"x") == b"x", "a later call connects"
+        client.disconnect()
+
+    server.play(story)
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("iterations", [0, 1, 2, 3, 4, 6, 10])
+def test_a_call_that_is_disconnected_while_it_connects_leaves_no_connection(iterations: int) -> None:
+    server = Http2Server(lambda stream, message: [] if message == b"silent" else grpc_reply(stream, message))
+
+    async def story(url: str) -> None:
+        client = _client(url)
+        calls = [asyncio.create_task(client.call(METHOD, b"silent")) for _ in range(3)]
+        for _ in range(1 + iterations):
+            await asyncio.sleep(0)
+        client.disconnect()
+        for call in calls:
+            with pytest.raises(GrpcError, match="the connection was closed"):
+                await call
+        assert await client.call(METHOD, b"x") == b"x"
+        client.disconnect()
+
+    server.play(story)
+    assert server.connections <= 2
 
 
 def test_a_connection_that_the_server_ends_is_replaced() -> None:
@@ -89,7 +129,7 @@ def test_a_connection_that_the_server_ends_is_replaced() -> None:
         client = _client(url)
         for _ in range(3):
             assert await client.call(METHOD, b"x") == b"x"
-        client.close()
+        client.disconnect()
 
     server.play(story)
     assert server.connections == 3
@@ -121,7 +161,7 @@ def test_an_error_of_the_server_has_its_text() -> None:
             assert text.startswith("etcdserver: 100% too large \\x1b[31mxxx")
             assert text.endswith("x (gRPC status 3)")
             assert len(text) < 250
-        client.close()
+        client.disconnect()
 
     server.play(story)
     assert server.connections == 1
@@ -154,7 +194,7 @@ def test_replies_that_are_not_grpc(frames: list[Frame], problem: str) -> None:
         client = _client(url)
         with pytest.raises(GrpcError, match=problem):
             await client.call(METHOD, b"x")
-        client.close()
+        client.disconnect()
 
     Http2Server(lambda stream, message: frames).play(story)
 
@@ -177,7 +217,7 @@ def test_a_silent_server_meets_the_deadline_and_the_next_call_may_succeed() -> N
             await client.call(METHOD, b"silent")
         client.timeout_s = 10
         assert await client.call(METHOD, b"x") == b"x"
-        client.close()
+        client.disconnect()
 
     server.play(story)
     assert server.connections == 1
@@ -185,6 +225,8 @@ def test_a_silent_server_meets_the_deadline_and_the_next_call_may_succeed() -> N
 
 def test_an_unreachable_server_is_named() -> None:
     async def story() -> None:
+        with pytest.raises(GrpcError, match="not a valid host name"):
+            await _client("http://a..b:1").call(METHOD, b"x")
         with pytest.raises(GrpcError, match="refused"):
             await _client("http://127.0.0.1:1").call(METHOD, b"x")
 
@@ -204,7 +246,7 @@ def test_tls(tmp_path: Path, offers_http2: bool) -> None:
         client = _client(url, ssl.create_default_context(cafile=str(certificate)))
         if offers_http2:
             assert await client.call(METHOD, b"x" * 70_000) == b"x" * 70_000
-            client.close()
+            client.disconnect()
         else:
             with pytest.raises(GrpcError, match="does not offer HTTP/2"):
                 await client.call(METHOD, b"x")

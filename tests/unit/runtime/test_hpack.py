@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ophion.runtime import hpack
-from ophion.runtime.hpack import MAX_BLOCK_BYTES, HpackError, decode_headers, encode_headers
+from ophion.runtime.hpack import MAX_BLOCK_BYTES, MAX_HEADERS, HpackError, decode_headers, encode_headers
 
 REQUEST = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "www.example.com")]
 ETCD_HEADERS = "880f108b1d75d0620d263d4c4d6564"
@@ -97,6 +97,12 @@ def test_malformed_blocks(block: str, problem: str) -> None:
 def test_a_long_block_is_refused() -> None:
     with pytest.raises(HpackError, match="too long"):
         decode_headers(b"\x82" * (MAX_BLOCK_BYTES + 1))
+
+
+def test_a_block_has_a_limited_number_of_headers() -> None:
+    assert len(decode_headers(b"\x82" * MAX_HEADERS)) == MAX_HEADERS
+    with pytest.raises(HpackError, match="too many headers"):
+        decode_headers(b"\x82" * (MAX_HEADERS + 1))
 
 
 @given(st.binary(max_size=200))

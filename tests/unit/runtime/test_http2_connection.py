@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ophion.runtime.hpack import MAX_BLOCK_BYTES, encode_headers
-from ophion.runtime.http2_connection import Http2Closed, Http2Connection, Http2Error, Http2Reply
+from ophion.runtime.hpack import MAX_BLOCK_BYTES, decode_headers, encode_headers
+from ophion.runtime.http2_connection import (
+    MAX_INTERIM_RESPONSES,
+    Http2Closed,
+    Http2Connection,
+    Http2Error,
+    Http2Reply,
+)
 from tests.unit.http2_frames import (
     ACK,
     CONTINUATION,
@@ -313,6 +319,7 @@ def test_closing_ends_requests() -> None:
 
 
 LONG_BLOCK = bytes(MAX_BLOCK_BYTES // 2 + 1)
+INTERIM_HEADERS = encode_headers([(":status", "103"), ("link", "</style.css>")])
 HOSTILE: list[tuple[str, Sequence[Frame]]] = [
     ("does not speak HTTP/2", [Frame(PING, 0, 0, bytes(8))]),
     ("malformed settings", [Frame(SETTINGS, 0, 0, bytes(5))]),
@@ -335,6 +342,9 @@ HOSTILE: list[tuple[str, Sequence[Frame]]] = [
     ("that has not begun", [settings(), Frame(HEADERS, 0, 1), Frame(CONTINUATION, END_HEADERS, 3)]),
     ("does not end a header block", [settings(), Frame(HEADERS, 0, 1, REPLY_HEADERS), Frame(DATA, 0, 1)]),
     ("within a body", [settings(), *[Frame(HEADERS, END_HEADERS, 1, REPLY_HEADERS)] * 2]),
+    ("too many interim responses", [settings(), *[Frame(HEADERS, END_HEADERS, 1, INTERIM_HEADERS)] * 9]),
+    ("ends with an interim response", [settings(), Frame(HEADERS, END_HEADERS | END_STREAM, 1, INTERIM_HEADERS)]),
+    ("too many headers", [settings(), Frame(HEADERS, END_HEADERS, 1, REPLY_HEADERS + b"\x90" * 128)]),
     ("dynamic table", [settings(), Frame(HEADERS, END_HEADERS, 1, b"\xbe")]),
     ("block is too long", [settings(), Frame(HEADERS, 0, 1, LONG_BLOCK), Frame(CONTINUATION, 0, 1, LONG_BLOCK)]),
     ("too many frames", [settings(), *[Frame(PING, 0, 0, bytes(8))] * 5000]),
@@ -389,5 +399,38 @@ def test_any_bytes_end_the_connection_or_keep_it(parts: list[bytes]) -> None:
         server.connection.connection_lost(None)
         await asyncio.wait([task])
         assert isinstance(task.exception() or task.result(), Http2Error | Http2Reply)
+
+    _play(story)
+
+
+BLOCKS = st.tuples(st.sampled_from(["100", "103", "1", "200", ""]), st.integers(0, 3), st.sampled_from([0, END_STREAM]))
+
+
+@given(st.lists(BLOCKS, max_size=40))
+def test_a_call_decodes_a_limited_number_of_header_blocks(blocks: list[tuple[str, int, int]]) -> None:
+    """A block of 8 KB takes 20 milliseconds to decode."""
+
+    async def story(server: _Server) -> None:
+        task = await server.request()
+        server.send(settings())
+        before = decode_headers.cache_info()
+        for status, value, flag in blocks:
+            block = encode_headers([(":status", status), ("x", str(value))])
+            server.send(Frame(HEADERS, END_HEADERS | flag, 1, block))
+        after = decode_headers.cache_info()
+        assert after.hits + after.misses - before.hits - before.misses <= MAX_INTERIM_RESPONSES + 2
+        server.connection.connection_lost(None)
+        await asyncio.wait([task])
+        assert isinstance(task.exception() or task.result(), Http2Error | Http2Reply)
+
+    _play(story)
+
+
+def test_interim_responses_precede_a_reply() -> None:
+    async def story(server: _Server) -> None:
+        task = await server.request()
+        interim = [Frame(HEADERS, END_HEADERS, 1, INTERIM_HEADERS)] * MAX_INTERIM_RESPONSES
+        server.send(settings(), *interim, *grpc_reply(1, b"answer"))
+        assert (await task).headers[":status"] == "200"
 
     _play(story)

@@ -140,5 +140,7 @@ def test_an_unreachable_server_is_named_by_the_system() -> None:
     async def main() -> None:
         with pytest.raises(HttpUnreachable, match="Connection refused"):
             await HttpClient("http://127.0.0.1:1").request("GET", "/")
+        with pytest.raises(HttpUnreachable, match="not a valid host name"):
+            await HttpClient("http://a..b:1").request("GET", "/")
 
     asyncio.run(main())

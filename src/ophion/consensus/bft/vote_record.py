@@ -106,6 +106,18 @@ def replacement(stored: VoteRecord | None, wanted: VoteRecord) -> VoteRecord | N
     return replace(wanted, prepared_round=stored.prepared_round, prepared=stored.prepared)
 
 
+def is_successor(earlier: VoteRecord, later: VoteRecord) -> bool:
+    """Whether `later` equals `earlier`, or any number of replacements can lead from `earlier` to it.
+
+    If not, the store has lost votes: a record never goes back, and a vote of a round never changes.
+    """
+    if later.height != earlier.height:
+        return later.height > earlier.height
+    if later.round < earlier.round or later.prepared_round < earlier.prepared_round or _conflicts(earlier, later):
+        return False
+    return later.round > earlier.round or earlier.vote in (None, later.vote)
+
+
 def _round_change(stored: VoteRecord, wanted: VoteRecord) -> VoteRecord | None:
     if wanted.round == stored.round:
         return wanted if wanted == stored else None

@@ -258,7 +258,10 @@ class Fork:
         """Return the source's response about a block at or before the forked block, or a `Failure` for an error of the
         source. A response cannot change, so it is cached; a `Failure` is not cached.
         """
-        key = orjson.dumps([method, params])
+        try:
+            key = orjson.dumps([method, params])
+        except orjson.JSONEncodeError:
+            return Failure(-32602, "Invalid params", "they are nested too deeply")
         if key in self._responses:
             return self._responses[key]
         answer = await self.run(lambda: self.source.batch([(method, params)])[0])

@@ -13,6 +13,7 @@ from ophion.enclave.tessera.fields import FieldReader, encode_field, encode_fiel
 from ophion.enclave.tessera.payloads import KEY_BYTES
 from ophion.errors import DecodeError
 from ophion.native.messages import json_outline
+from ophion.runtime.options import is_url
 
 MAX_INFO_BYTES: Final = 512 * 1024
 """Maximum size of a party info in bytes. 1,000 keys with their URLs take a tenth of this size."""
@@ -72,14 +73,11 @@ def normal_url(url: object) -> str:
     """Return the URL with a path (`/` if it has none), because Tessera compares URLs in this form. Raises `DecodeError`
     for a text that is not an HTTP URL.
     """
-    if isinstance(url, str) and len(url) <= MAX_URL_BYTES and url.isascii() and url.isprintable() and " " not in url:
-        try:
-            parts = urlsplit(url)
-            if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-                return url if parts.path else url + "/"
-        except ValueError:
-            pass
-    raise DecodeError("not a URL of an enclave")
+    if not isinstance(url, str) or len(url) > MAX_URL_BYTES or not url.isascii() or not url.isprintable():
+        raise DecodeError("not a URL of an enclave")
+    if " " in url or not is_url(url, "http", "https"):
+        raise DecodeError("not a URL of an enclave")
+    return url if urlsplit(url).path else url + "/"
 
 
 def _key(key: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Requests that only a node with a preset refuses, as Anvil does: short addresses, and states of unknown blocks.
+"""Requests that only a node with a preset refuses, as Anvil does: short addresses, and unknown blocks.
 
 The interface of Pantheon 1.2 pads short addresses and answers null for an unknown block. Anvil, Hardhat's node and geth
 refuse both. A node with a preset checks the addresses before a request is decoded, and the result after the request has
@@ -12,9 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from ophion.errors import RpcError
+from ophion.primitives.hexcodec import data
+from ophion.primitives.types import BlockTag
+from ophion.rpc.errors import BLOCK_NOT_FOUND
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
 from ophion.rpc.schema.registry import Invoke
+from ophion.rpc.schema.wire_types import CanonicalHash, decode_block
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.fork_requests import is_null
 
 _INVALID: Final = -32602
 _NOT_FOUND: Final = -32001
@@ -29,7 +34,26 @@ _STATES: Final = {
     "eth_getProof": 2,
     "eth_call": 1,
 }
-"""Methods about the state of an account, with the position of the block. Their result is never null in Anvil."""
+"""Methods about the state of an account, with the position of the block. Null means an unknown block."""
+_OTHER_STATES: Final = {
+    "eth_estimateGas": 1,
+    "eth_createAccessList": 1,
+    "debug_traceCall": 1,
+    "eth_getAccount": 1,
+    "eth_getAccountInfo": 1,
+    "eth_simulateV1": 1,
+}
+"""Methods with the position of the block that raise an error for an unknown block without a preset as well."""
+_ANVIL_BLOCKS: Final = {
+    "eth_getBlockTransactionCountByNumber": True,
+    "eth_getUncleCountByBlockNumber": False,
+    "eth_getUncleCountByBlockHash": False,
+    "debug_traceBlockByNumber": False,
+    "debug_traceBlockByHash": False,
+}
+"""Methods whose first parameter is a block, and whose result is null for an unknown block, except in Anvil. The value
+says whether Anvil's error names the number of the block.
+"""
 
 CALLS: Final = frozenset(
     {
@@ -69,63 +93,111 @@ def with_refusals(table: MethodTable, ctx: RpcContext) -> MethodTable:
 
 
 def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
-    addresses = _addresses_of(name)
-    if addresses is None:
+    is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
+    if name in _STATES or name in _OTHER_STATES:
+        bound = _with_known_block(bound, ctx, _STATES.get(name) or _OTHER_STATES[name], is_null_unknown=name in _STATES)
+    elif is_anvil and name in _ANVIL_BLOCKS:
+        bound = _with_known_block(bound, ctx, 0 if _ANVIL_BLOCKS[name] else None, is_null_unknown=True)
+    checks = [check for check in (_address_check(name), _range_check(name, ctx) if is_anvil else None) if check]
+    if not checks:
         return bound
-    invoke, decode, call = bound.invoke, bound.decode, bound.call
-    place = _STATES.get(name)
+    invoke, decode = bound.invoke, bound.decode
 
     def checked_decode(params: Sequence[Any]) -> Any:
-        _check(addresses(params))
+        for check in checks:
+            check(params)
         assert decode is not None
         return decode(params)
 
     def checked_invoke(params: Sequence[Any], caller: Any) -> Any:
-        _check(addresses(params))
+        for check in checks:
+            check(params)
         return invoke(params, caller)
 
-    return bound._replace(
-        invoke=checked_invoke if place is None else _found(checked_invoke, place, ctx),
-        decode=None if decode is None else checked_decode,
-        call=call if place is None else _found(call, place, ctx),
-    )
+    return bound._replace(invoke=checked_invoke, decode=None if decode is None else checked_decode)
 
 
-def _found(function: Invoke, place: int, ctx: RpcContext) -> Invoke:
-    """Return the function with an error in place of a null result."""
+def _with_known_block(bound: BoundMethod, ctx: RpcContext, place: int | None, is_null_unknown: bool) -> BoundMethod:
+    """Return the method with the preset's error for an unknown block. `place` is the position of the block in the
+    parameters; without it, the error names no block.
+    """
 
-    async def later(value: Any, params: Any) -> Any:
-        found = await value
-        return _missing(params) if found is None else found
+    def wrapped(function: Invoke) -> Invoke:
+        async def later(value: Any, params: Any) -> Any:
+            try:
+                return checked(await value, params)
+            except RpcError as error:
+                raise _preset_error(error, params) from None
 
-    def _missing(params: Any) -> Any:
-        block = params[place] if isinstance(params, Sequence) and len(params) > place else None
-        raise _unknown_block(ctx, block)
+        def checked(value: Any, params: Any) -> Any:
+            if is_null_unknown and is_null(value):
+                raise _unknown_block(ctx, _block_in(params))
+            return value
 
-    def invoke(params: Any, caller: Any) -> Any:
-        value = function(params, caller)
-        if inspect.isawaitable(value):
-            return later(value, params)
-        return _missing(params) if value is None else value
+        def invoke(params: Any, caller: Any) -> Any:
+            try:
+                value = function(params, caller)
+                return later(value, params) if inspect.isawaitable(value) else checked(value, params)
+            except RpcError as error:
+                raise _preset_error(error, params) from None
 
-    return invoke
+        return invoke
+
+    def _block_in(params: Any) -> Any:
+        if place is None or not isinstance(params, Sequence) or len(params) <= place:
+            return None
+        return params[place]
+
+    def _preset_error(error: RpcError, params: Any) -> RpcError:
+        # -32001 is the error of the source node, if this node forks a chain
+        is_unknown = error.code == _NOT_FOUND or error.message == BLOCK_NOT_FOUND.message
+        return _unknown_block(ctx, _block_in(params)) if is_unknown else error
+
+    return bound._replace(invoke=wrapped(bound.invoke), call=wrapped(bound.call))
 
 
 def _unknown_block(ctx: RpcContext, block: Any) -> RpcError:
-    if isinstance(block, dict):
-        block = block.get("blockNumber")
-    if isinstance(block, str):
-        try:
-            block = int(block, 16)
-        except ValueError:
-            block = None
-    head = ctx.queries.head_number
+    """Return the preset's error for an unknown block. `block` is the parameter, before or after it was decoded."""
+    head, named = ctx.queries.head_number, _named(block)
     if ctx.dev is not None and ctx.dev.identity.preset == "hardhat":
-        named = "hash" if block is None else f"tag {block}"
-        return RpcError(_HARDHAT_INVALID, f"Received invalid block {named}. Latest block number is {head}")
-    if type(block) is int and head < block < 1 << 64:
-        return RpcError(_INVALID, f"BlockOutOfRangeError: block height is {head} but requested was {block}")
+        return RpcError(_HARDHAT_INVALID, f"Received invalid block tag {named}. Latest block number is {head}")
+    if isinstance(named, int) and named > head:
+        return RpcError(_INVALID, f"BlockOutOfRangeError: block height is {head} but requested was {named}")
     return RpcError(_NOT_FOUND, "Resource not found")
+
+
+def _named(block: Any) -> int | str:
+    """Return the number of a block parameter, or the hash or tag as text; `latest` if it has another form."""
+    if isinstance(block, (str, dict)):
+        try:
+            block = decode_block(block)
+        except RpcError:
+            block = BlockTag.LATEST
+    if isinstance(block, CanonicalHash):
+        block = block.hash
+    if isinstance(block, bytes):
+        return data(block)
+    return block if isinstance(block, int) else (block if isinstance(block, BlockTag) else BlockTag.LATEST).value
+
+
+def _range_check(name: str, ctx: RpcContext) -> Callable[[Sequence[Any]], None] | None:
+    """Return a check that raises Anvil's error for logs from a block above the head."""
+    if name != "eth_getLogs":
+        return None
+
+    def check(params: Sequence[Any]) -> None:
+        first = params[0].get("fromBlock") if params and isinstance(params[0], dict) else None
+        named = _named(first)
+        if isinstance(named, int) and named > ctx.queries.head_number:
+            raise _unknown_block(ctx, named)
+
+    return check
+
+
+def _address_check(name: str) -> Callable[[Sequence[Any]], None] | None:
+    """Return a check of the addresses in a method's parameters; None for a method without addresses."""
+    addresses = _addresses_of(name)
+    return None if addresses is None else lambda params: _check(addresses(params))
 
 
 def _addresses_of(name: str) -> Callable[[Sequence[Any]], Iterator[Any]] | None:

@@ -133,10 +133,10 @@ def _hardhat_error(error: Exception, name: str, params: Any, ctx: RpcContext) ->
     if known is None or isinstance(known.data, dict):
         return error
     if known.code == errors.INVALID_PARAMS_CODE and isinstance(known.data, str):
-        text = _of_request(known.data, params)
+        text = _contradiction_text(known.data, params)
     else:
         reason = error.reason if isinstance(error, PoolRejected) else _FAULTS.get(known.message, known.message)
-        text = _of_rule(reason, _sent(name, params), ctx) if name in _SENDS or name in _CALLS else None
+        text = _broken_rule_text(reason, _fields_of(name, params), ctx) if name in _SENDS or name in _CALLS else None
         if known.message == "unknown account":
             text = _unknown_account(params)
     return error if text is None else RpcError(_CODE, text, {"message": text, "data": None})
@@ -152,8 +152,8 @@ def _tip_above_fee(sent: Sent, ctx: RpcContext) -> str | None:
     )
 
 
-def _of_request(detail: str, params: Any) -> str | None:
-    """Return the text for an error about parameters; None if Hardhat's node has no other text."""
+def _contradiction_text(detail: str, params: Any) -> str | None:
+    """Return Hardhat's text for a request whose fee fields contradict each other. None if it has no other text."""
     call = params[0] if params and isinstance(params, Sequence) else None
     if isinstance(call, dict) and call.get("gasPrice") is not None:
         if call.get("maxFeePerGas") is not None:
@@ -174,8 +174,8 @@ def _unknown_account(params: Any) -> str | None:
     return None
 
 
-def _of_rule(reason: str, sent: Sent, ctx: RpcContext) -> str | None:
-    """Return the text for a transaction that breaks a rule, or None if Hardhat's node has no other text."""
+def _broken_rule_text(reason: str, sent: Sent, ctx: RpcContext) -> str | None:
+    """Return Hardhat's text for a transaction or call that breaks the rule `reason`. None if it has no other text."""
     rule = _RULES.get(reason)
     return None if rule is None else rule(sent, ctx)
 
@@ -247,10 +247,10 @@ _RULES: Final[Mapping[str, Callable[[Sent, RpcContext], str | None]]] = {
 }
 
 
-def _sent(name: str, params: Any) -> Sent:
+def _fields_of(name: str, params: Any) -> Sent:
     first = params[0] if params and isinstance(params, Sequence) else None
     if name == "eth_sendRawTransaction":
-        return _of_raw(first)
+        return _fields_of_raw(first)
     if not isinstance(first, dict):
         return Sent()
     call = decode_call({key: value for key, value in first.items() if key in _PLAIN})
@@ -277,8 +277,8 @@ def _number(value: Any) -> int | None:
         return None
 
 
-def _of_raw(raw: Any) -> Sent:
-    """Return the fields of an encoded transaction; all fields are None if it cannot be decoded."""
+def _fields_of_raw(raw: Any) -> Sent:
+    """Return the fields of an encoded transaction. If it cannot be decoded, all fields are None."""
     try:
         encoded = raw if isinstance(raw, bytes) else bytes.fromhex(raw[2:])
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
 """Executes call objects: quick calls on the event loop, all others in the read lane.
 
-A plain call takes a few microseconds, less than a switch to another thread. `CallCosts` learns which calls are quick. A
-call that misses its short deadline on the loop runs again in the lane with the deadline of the request. Gas and state
-are the same in both places, so the result is the same too.
+A plain call takes a few microseconds, less than a switch to another thread. `CallCosts` records which calls are quick.
+A call on the event loop has a short deadline. If the call misses it, it runs again in the lane, with the
+deadline of the request. Gas and state are the same in both places, so the result is the same too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ S = TypeVar("S")
 
 
 def gas_for(ctx: RpcContext, requested: Call, block_gas_limit: int) -> int:
-    """Return the gas limit of a call: its own limit, else the limit of the block, but at most the cap of this node."""
+    """Return the gas limit of a call: its own limit, or that of the block, but at most the cap of this node."""
     gas = requested.gas
     cap = ctx.limits.gas_cap or block_gas_limit
     if gas is None:
@@ -152,7 +152,7 @@ async def run_estimate(
     overrides: Overrides | None,
     gas_of_failing: int | None = None,
 ) -> int:
-    """Return the gas with which a call succeeds; for a call that reverts or halts, `gas_of_failing` if it is set.
+    """Return gas with which a call succeeds. If the call reverts or halts, returns `gas_of_failing`, unless it is None.
 
     The upper bound is the lowest of: the given gas, the gas limit of the block, `--rpc-gas-cap`, and from Osaka on the
     cap of EIP-7825, which development nodes lift. A given gas below the minimum of any transaction is ignored, as in
@@ -181,14 +181,14 @@ async def run_estimate(
 async def _least_gas(
     ctx: RpcContext, state: State, env: BlockEnv, requested: Call, overrides: Overrides, gas: int, outcome: CallOutcome
 ) -> int:
-    """Return the minimum gas with which a call succeeds, as Anvil does. `gas` is an estimate that suffices. If there is
-    no time for the whole search, the result also suffices, but may be higher than the minimum.
+    """Return the minimum gas with which a call succeeds, as Anvil does. `gas` is a sufficient estimate. If the deadline
+    ends the search, the result is sufficient, but may be above the minimum.
     """
     if gas <= _MIN_GAS:
         return gas
 
     def least(limit_s: float) -> tuple[int, bool]:
-        """Return the minimum gas, and whether the time was too short for the whole search."""
+        """Return the least gas that was found sufficient, and whether the deadline has ended the search."""
         end = time.monotonic() + limit_s
         low, high, middle = outcome.gas_used - 1, gas, outcome.gas_used
         while high - low > 1:
@@ -210,9 +210,10 @@ def _is_timeout(outcome: CallOutcome) -> bool:
 async def _repeated(
     ctx: RpcContext, requested: Call, run: Callable[[float], tuple[T, S]], is_timeout: Callable[[S], bool]
 ) -> tuple[T, S]:
-    """Call `run`, which executes a call several times within a number of seconds: on the event loop, unless the call
-    creates a contract or is known to be slow. Otherwise, and after a timeout on the event loop, call `run` in a worker
-    thread.
+    """Return the result of `run`, which executes one call several times and gets its deadline in seconds.
+
+    Unless the call is known to be slow, `run` is first called on the event loop with a short deadline. `is_timeout`
+    says from the second part of the result whether `run` missed it. It is then called again in a worker thread.
     """
     to, input, repeated = requested.to, requested.input, ctx.light_calls.repeated
     if to is not None and not ctx.light_calls.tried.is_heavy(to, input) and repeated.may_try(to, input):
@@ -239,7 +240,7 @@ def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, requested: Call) ->
 
 
 async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrides: Overrides | None) -> dict[str, Any]:
-    """Return the access list of a call. A failed call also has an access list."""
+    """Return the access list of a call, and the gas used. A failed call has an access list too, and its error."""
     requested = checked(ctx, requested)
     state, env = view.state, view.env
     request = requested.request(gas_for(ctx, requested, view.header.gas_limit))

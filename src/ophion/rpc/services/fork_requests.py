@@ -44,6 +44,11 @@ class _Encoded:
         self.text = text
 
 
+def is_null(result: Any) -> bool:
+    """Return whether the result of a method is null. A fork returns encoded results."""
+    return result is None or (type(result) is _Encoded and result.text == b"null")
+
+
 def forkable(table: MethodTable, ctx: RpcContext) -> MethodTable:
     """Return a table whose methods fetch missing data from the source node while this node is a fork."""
     return table.map(lambda name, bound: _wrapped(name, bound, ctx))

@@ -108,22 +108,23 @@ async def traced(
     """
     if options.several is None:
         return await streamed(ctx, lambda: start(options.kind), key)
-    parts: dict[str, Any] = {}
+    parts: dict[str, bytes] = {}
     for name, kind in (options.several or {_NOOP: options.kind}).items():
         found = await whole_trace(ctx, lambda kind=kind: start(kind))  # type: ignore[misc]
         if found is None:
             return None
-        parts[name] = orjson.loads(found)
+        parts[name] = found
     return orjson.dumps(_together(parts, options.several, is_list))
 
 
-def _together(parts: Mapping[str, Any], tracers: Mapping[str, TraceKind], is_list: bool) -> Any:
+def _together(parts: Mapping[str, bytes], tracers: Mapping[str, TraceKind], is_list: bool) -> Any:
     if not is_list:
-        return {name: parts[name] for name in tracers}
-    entries = next(iter(parts.values()))
+        # a call tree may be nested more deeply than `orjson` reads
+        return {name: orjson.Fragment(parts[name]) for name in tracers}
+    lists = {name: orjson.loads(part) for name, part in parts.items()}
     return [
-        {**entry, "result": {name: parts[name][index]["result"] for name in tracers}}
-        for index, entry in enumerate(entries)
+        {**entry, "result": {name: lists[name][index]["result"] for name in tracers}}
+        for index, entry in enumerate(next(iter(lists.values())))
     ]
 
 
@@ -161,11 +162,14 @@ class TraceOptions(Struct, frozen=True):
 
     @property
     def cache_kind(self) -> bytes | None:
-        """The keys of the options that determine the result, as bytes. None if these keys are too long for a cache
-        key.
+        """The keys of the options that determine the result, as bytes. None if these keys are too long or too deeply
+        nested for a cache key.
         """
         members = {name: value for name in _RESULT_OPTIONS if (value := self.members.get(name)) is not None}
-        text = orjson.dumps([self.is_named, members], option=orjson.OPT_SORT_KEYS)
+        try:
+            text = orjson.dumps([self.is_named, members], option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:
+            return None
         return text if len(text) <= _MAX_KIND_BYTES else None
 
 
@@ -179,11 +183,33 @@ def decode_trace_options(value: object) -> TraceOptions:
     config = value.get("tracerConfig") or {}
     if type(config) is not dict:
         raise invalid_params("tracerConfig: an object is expected")
+    _check_depth(config)
     if name == _MUX:
-        return TraceOptions(_NOTHING, True, value, {one: _tracer(one, part or {}) for one, part in config.items()})
+        return TraceOptions(_NOTHING, True, value, {one: _part(one, part or {}) for one, part in config.items()})
     if name == _NOOP:
         return TraceOptions(_NOTHING, True, value, {})
     return TraceOptions(_tracer(name, config), True, value)
+
+
+def _check_depth(config: object) -> None:
+    """Refuse a configuration that is nested more deeply than any tracer reads."""
+    level = [config]
+    for _ in range(_MAX_CONFIG_DEPTH):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer if type(outer) is list else ())
+        ]
+        if not level:
+            return
+    raise invalid_params(f"tracerConfig: nested more than {_MAX_CONFIG_DEPTH} levels deep")
+
+
+def _part(name: str, config: object) -> TraceKind:
+    """Return one of the tracers of `muxTracer`."""
+    if name in (_MUX, _NOOP):
+        raise invalid_params(f"tracerConfig: {name} within {_MUX} is not supported. Tracers: {', '.join(_TRACERS)}")
+    return _tracer(name, config)
 
 
 def _tracer(name: object, config: object) -> TraceKind:
@@ -239,6 +265,7 @@ def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
 
 
 _MAX_KIND_BYTES: Final = 512
+_MAX_CONFIG_DEPTH: Final = 8
 _RESULT_OPTIONS: Final = (
     "disableMemory",
     "disableStack",

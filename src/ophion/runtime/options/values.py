@@ -115,10 +115,11 @@ def is_loopback(host: str) -> bool:
 
 
 def is_url(text: str, *schemes: str) -> bool:
-    """Whether the text is a URL with a host and one of these schemes."""
+    """Whether the text is a URL with a host that can be looked up, and one of these schemes."""
     try:
         parts = urllib.parse.urlsplit(text)
-        return parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+        # a connection encodes the name in this way, and raises an error for an empty or long label
+        return parts.scheme in schemes and bool((parts.hostname or "").encode("idna")) and parts.port != 0
     except ValueError:  # the URL may have an invalid port or an open bracket
         return False
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord, replacement
+from ophion.consensus.bft.vote_record import NOT_PREPARED, VoteRecord, is_successor, replacement
 from ophion.errors import DecodeError
 
 X, Y = b"\x01" * 32, b"\x02" * 32
@@ -104,3 +104,41 @@ def test_whatever_nodes_want_they_act_as_one_validator(wanted_votes: list[VoteRe
             if wanted.prepared_round == wanted.round:
                 commits[wanted.height] = wanted.round
         assert replacement(stored, wanted) == stored, "a repeated request is answered alike"
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_wanted(), max_size=30))
+def test_a_record_is_a_successor_of_all_that_it_has_replaced(wanted: list[VoteRecord]) -> None:
+    records: list[VoteRecord] = []
+    for record in wanted:
+        stored = replacement(records[-1] if records else None, record)
+        records += [] if stored is None else [stored]
+        assert all(is_successor(earlier, records[-1]) for earlier in records)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (VoteRecord(5, 1), VoteRecord(5, 1, X)),
+        (VoteRecord(5, 1, X), VoteRecord(5, 1, X, 1, X)),
+        (VoteRecord(5, 1, X), VoteRecord(5, 2)),
+        (VoteRecord(5, 1, X, 1, X), VoteRecord(5, 2, Y, 2, Y)),
+        (VoteRecord(5, 1, X, 1, X), VoteRecord(6)),
+    ],
+)
+def test_a_record_does_not_go_back(earlier: VoteRecord, later: VoteRecord) -> None:
+    assert is_successor(earlier, later)
+    assert not is_successor(later, earlier)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (VoteRecord(5, 1, X), VoteRecord(5, 1, Y)),
+        (VoteRecord(5, 1, X, 0, X), VoteRecord(5, 2, None, 0, Y)),
+        (VoteRecord(5, 1, X, 1, X), VoteRecord(5, 2, None, 0, X)),
+    ],
+)
+def test_records_that_contradict_each_other(one: VoteRecord, other: VoteRecord) -> None:
+    assert not is_successor(one, other)
+    assert not is_successor(other, one)

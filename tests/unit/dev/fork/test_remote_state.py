@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ophion.dev.fork.remote_state import Fork
 from ophion.dev.fork.settings import ForkSettings
 from ophion.errors import ForkSourceError
 from ophion.native.crypto import keccak256
+from ophion.runtime.blocking_json_rpc import Failure
 from tests.unit.hostile_node import (
     ADDRESS,
     BLOCK,
@@ -66,3 +69,15 @@ def test_another_body_is_an_error_of_the_source() -> None:
             _read(node)
         node.raw = ESCAPE_LINE
         _read(node)
+
+
+def test_parameters_that_cannot_be_sent_are_an_error() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    with hostile_node() as node:
+        node.answers = PARTS
+        fork = Fork.open(ForkSettings(url=node.url, retries=0))
+        answer = asyncio.run(fork.ask("debug_traceBlockByNumber", ["0x1", deep]))
+        assert answer == Failure(-32602, "Invalid params", "they are nested too deeply")
+        fork.close()

@@ -57,6 +57,7 @@ def test_urls_have_a_path() -> None:
         "http://",
         "http://a:x",
         "http://a:99999",
+        "http://a..b:1/",
         "http://a b",
         "http://a\r\nX: y",
         7,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -251,6 +252,13 @@ def test_a_call_on_a_block_that_is_not_there_is_an_error(dev: Interface) -> None
     assert dev.error("debug_traceCall", {"to": FIRST}, NOWHERE) == (-32000, "Block not found")
 
 
+def _nested(name: str, depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(depth):
+        found = {name: found}
+    return found
+
+
 # --- combined tracers ----------------------------------------------------------------------------
 
 
@@ -278,7 +286,45 @@ def test_the_noop_tracer_runs_and_shows_nothing(dev: Interface) -> None:
     assert dev.ask("debug_traceTransaction", "0x" + "ab" * 32, options) is None
 
 
-def test_a_mux_of_unknown_tracers_is_refused(dev: Interface) -> None:
-    for config in ({"noTracer": {}}, {"muxTracer": {}}, {"callTracer": 5}):
-        options = {"tracer": "muxTracer", "tracerConfig": config}
-        assert dev.error("debug_traceTransaction", "0x" + "ab" * 32, options)[0] == -32602
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"noTracer": {}}, "tracer: noTracer is not known"),
+        ({"callTracer": 5}, "tracerConfig: an object is expected"),
+        ({"muxTracer": {"callTracer": {}}}, "tracerConfig: muxTracer within muxTracer is not supported"),
+        ({"noopTracer": {}}, "tracerConfig: noopTracer within muxTracer is not supported"),
+        (_nested("muxTracer", 9), "tracerConfig: nested more than 8 levels deep"),
+        (_nested("muxTracer", 500), "tracerConfig: nested more than 8 levels deep"),
+    ],
+)
+def test_a_mux_of_other_tracers_is_refused(dev: Interface, config: dict[str, Any], problem: str) -> None:
+    options = {"tracer": "muxTracer", "tracerConfig": config}
+    assert dev.request("debug_traceTransaction", "0x" + "ab" * 32, options)["error"]["data"].startswith(problem)
+
+
+def test_deeply_nested_options_have_one_error_or_no_effect(dev: Interface) -> None:
+    _, (hash,) = dev.run(dev.node.mine(legacy_transaction(DEV_KEYS[1], 0, value=5)))
+    name, deep = "0x" + hash.hex(), _nested("a", 300)
+    for method, params in (("debug_traceTransaction", name), ("debug_traceBlockByNumber", "0x1")):
+        assert dev.error(method, params, {"tracer": "callTracer", "tracerConfig": deep})[0] == -32602
+        plain = dev.ask(method, params, {"tracer": "callTracer"})
+        assert dev.ask(method, params, {"tracer": "callTracer", "opcodes": deep}) == plain
+
+
+def test_the_mux_tracer_shows_call_trees_of_any_depth(dev: Interface) -> None:
+    code = "0x" + "6000600060006000600030" + "5a" + "f1"  # calls itself with all gas
+    call = {"to": "0x" + "d0" * 20, "gas": "0x1c9c380"}
+    overrides = {"stateOverrides": {call["to"]: {"code": code}}}
+    options = {"tracer": "muxTracer", "tracerConfig": {"callTracer": {}}, **overrides}
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10_000)  # for the JSON reader of this test
+    try:
+        alone = dev.ask("debug_traceCall", call, "latest", {"tracer": "callTracer", **overrides})
+        both = dev.ask("debug_traceCall", call, "latest", options)["callTracer"]
+        depth = 0
+        while "calls" in alone:
+            (alone,), (both,), depth = alone["calls"], both["calls"], depth + 1
+        assert depth > 520, "more deeply nested than `orjson` reads"
+        assert "calls" not in both
+    finally:
+        sys.setrecursionlimit(limit)

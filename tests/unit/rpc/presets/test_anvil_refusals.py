@@ -9,15 +9,19 @@ from typing import Any, cast
 import pytest
 
 from ophion.errors import RpcError
+from ophion.primitives.types import BlockTag
+from ophion.rpc.errors import BLOCK_NOT_FOUND
 from ophion.rpc.presets.anvil_refusals import with_refusals
 from ophion.rpc.schema.method_table import BoundMethod, MethodTable
+from ophion.rpc.schema.wire_types import CanonicalHash
 from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.fork_requests import forkable
 
 ADDRESS = "0x" + "11" * 20
 
 
-def context(preset: str) -> RpcContext:
-    dev = SimpleNamespace(identity=SimpleNamespace(preset=preset))
+def context(preset: str, fork: object | None = None) -> RpcContext:
+    dev = SimpleNamespace(identity=SimpleNamespace(preset=preset), fork=fork)
     return cast(RpcContext, SimpleNamespace(queries=SimpleNamespace(head_number=6), dev=dev))
 
 
@@ -33,8 +37,9 @@ def asked(name: str, params: list[Any], result: Any = "0x0", preset: str = "anvi
     )
     table = with_refusals(MethodTable.of({name: bound}), context(preset))
     whole = table[name].invoke(params, None)
-    assert table[name].decode is not None
-    table[name].call(table[name].decode(params), None)
+    wrapped = table[name]
+    assert wrapped.decode is not None
+    wrapped.call(wrapped.decode(params), None)
     return whole
 
 
@@ -69,11 +74,97 @@ def test_an_address_of_another_length_is_refused(name: str, params: list[Any], a
     assert caught.value.code == -32602
 
 
-def test_an_unknown_block_is_the_error_of_the_preset() -> None:
-    for block, text in (("0x7", "block tag 7"), ({"blockHash": "0x" + "22" * 32}, "block hash")):
-        with pytest.raises(RpcError, match=f"Received invalid {text}. Latest block number is 6") as caught:
-            asked("eth_getBalance", [ADDRESS, block], result=None, preset="hardhat")
-        assert caught.value.code == -32000
+HASH = "0x" + "22" * 32
+
+
+@pytest.mark.parametrize(
+    ("block", "named"),
+    [
+        ("0x7", "7"),
+        (7, "7"),
+        ({"blockNumber": "0x7"}, "7"),
+        (HASH, HASH),
+        (HASH[2:], HASH),
+        (b"\x22" * 32, HASH),
+        (CanonicalHash(b"\x22" * 32), HASH),
+        ({"blockHash": HASH}, HASH),
+        ({"blockHash": HASH, "requireCanonical": True}, HASH),
+        ("safe", "safe"),
+        (BlockTag.SAFE, "safe"),
+    ],
+)
+def test_an_unknown_block_is_named_as_in_hardhats_error(block: Any, named: str) -> None:
+    text = f"^Received invalid block tag {named}. Latest block number is 6$"
+    with pytest.raises(RpcError, match=text) as caught:
+        asked("eth_getBalance", [ADDRESS, block], result=None, preset="hardhat")
+    assert caught.value.code == -32000
+
+
+@pytest.mark.parametrize(
+    ("preset", "text"),
+    [
+        ("anvil", "BlockOutOfRangeError: block height is 6 but requested was 100"),
+        ("hardhat", "Received invalid block tag 100. Latest block number is 6"),
+    ],
+)
+@pytest.mark.parametrize("is_error", [False, True])
+def test_a_fork_refuses_an_unknown_block(is_error: bool, preset: str, text: str) -> None:
+    """A fork returns encoded results."""
+
+    def missing(values: Any, caller: Any) -> None:
+        if is_error:
+            raise BLOCK_NOT_FOUND()
+
+    async def scenario() -> None:
+        name = "debug_traceCall" if is_error else "eth_call"
+        bound = BoundMethod(missing, lambda value: b"null", True, name)
+        ctx = context(preset, fork=SimpleNamespace(point=SimpleNamespace(number=3)))
+        table = with_refusals(forkable(MethodTable.of({name: bound}), ctx), ctx)
+        await table[name].invoke([{"to": ADDRESS}, "0x64"], None)
+
+    with pytest.raises(RpcError, match=text):
+        asyncio.run(scenario())
+
+
+def test_an_unknown_block_of_the_source_node_is_the_error_of_the_preset() -> None:
+    def unknown(values: Any, caller: Any) -> None:
+        raise RpcError(-32001, "Resource not found")
+
+    bound = BoundMethod(unknown, lambda value: b"", True, "eth_getBalance")
+    table = with_refusals(MethodTable.of({"eth_getBalance": bound}), context("hardhat"))
+    with pytest.raises(RpcError, match=f"Received invalid block tag {HASH}"):
+        table["eth_getBalance"].invoke([ADDRESS, HASH], None)
+
+
+@pytest.mark.parametrize(
+    ("name", "block", "text"),
+    [
+        ("eth_getBlockTransactionCountByNumber", "0x64", "BlockOutOfRangeError: .* requested was 100"),
+        ("eth_getUncleCountByBlockNumber", "0x64", "Resource not found"),
+        ("eth_getUncleCountByBlockHash", HASH, "Resource not found"),
+        ("debug_traceBlockByNumber", "0x64", "Resource not found"),
+        ("debug_traceBlockByHash", HASH, "Resource not found"),
+    ],
+)
+def test_anvil_refuses_an_unknown_block_where_the_others_answer_null(name: str, block: str, text: str) -> None:
+    with pytest.raises(RpcError, match=text):
+        asked(name, [block], result=None)
+    assert asked(name, [block], result=None, preset="hardhat") is None
+
+
+def test_anvil_refuses_logs_from_a_block_above_the_head() -> None:
+    with pytest.raises(RpcError, match="BlockOutOfRangeError: block height is 6 but requested was 7"):
+        asked("eth_getLogs", [{"fromBlock": "0x7"}])
+    taken: tuple[dict[str, Any], ...] = (
+        {"fromBlock": "0x6", "toBlock": "0x64"},
+        {"fromBlock": "latest"},
+        {"blockHash": HASH},
+        {},
+        {"fromBlock": []},
+    )
+    for given in taken:
+        assert asked("eth_getLogs", [given]) == "0x0"
+    assert asked("eth_getLogs", [{"fromBlock": "0x7"}], preset="hardhat") == "0x0"
 
 
 def test_an_account_that_does_not_exist_is_null() -> None:
