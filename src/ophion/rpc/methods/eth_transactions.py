@@ -80,8 +80,8 @@ def eth_call(
     """Executes a call on the state after a block and returns its output, without changing the state.
 
     Without `to`, creates a contract and returns its code. A revert is error 3 with the revert data. Overrides replace
-    parts of accounts and of the block for this call. Without a gas price, the base fee is 0 (with `--preset=anvil`,
-    that of the block). Null if the block does not exist.
+    parts of accounts and of the block for this call. Without a gas price, the base fee is 0 (with `--preset=anvil`, the
+    base fee of the block). Null if the block does not exist.
     """
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
