@@ -184,7 +184,7 @@ class DevSealer(InstantSealer):
             await self.make_block_locked()
 
     async def make_block_locked(self) -> None:
-        """Make one block with the transactions of the pool. The caller must hold the lock."""
+        """Make one block with the transactions of the pool. The caller must hold `head_lock`."""
         assembler = self._assembler
         started_at = self._clock.monotonic()
         built = await assembler.assemble(_BUILD_DEADLINE_S)

@@ -194,7 +194,7 @@ async def eth_create_access_list(
 ) -> AccessListResult:
     """Returns the accounts and slots that a call accesses (its access list), and the gas that it uses with this list.
 
-    For a failed call, the result has the access list and the reason in `error`.
+    For a call that reverts or halts, the result has the access list and the reason in `error`.
     """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else _known_view(ctx, block)
     return await list_access(ctx, view, call, state_overrides)
