@@ -24,7 +24,7 @@ class ArtifactError(OphionError):
 
 
 class UnknownArtifact(ArtifactError, AttributeError, KeyError):
-    """Raised when the folders of a project have no artifact of a name."""
+    """Raised when the folders of a project have no artifact with the requested name."""
 
 
 class Artifact(Struct, frozen=True):

@@ -66,7 +66,10 @@ class FeeOracle:
         self._histories_head: Hash32 | None = None
 
     async def gas_price(self) -> int:
-        """Return the capped median of recent gas prices, but at least the minimum gas price and the next base fee."""
+        """Return the capped median of recent gas prices, but at least the minimum gas price and the next base fee.
+
+        With `suggested_tip`, return the next base fee plus this tip.
+        """
         if self.suggested_tip is not None:
             return (self._queries.next_base_fee() or 0) + self.suggested_tip
         median, _ = await self._medians()
@@ -74,7 +77,9 @@ class FeeOracle:
         return floor if median is None else max(min(median, self._samples.sampling.cap), floor)
 
     async def max_priority_fee(self) -> int:
-        """Return the median of recent priority fees, but at least the fee that the pool requires."""
+        """Return `suggested_tip`, or else the median of recent priority fees, but at least the fee that the pool
+        requires.
+        """
         if self.suggested_tip is not None:
             return self.suggested_tip
         _, median = await self._medians()

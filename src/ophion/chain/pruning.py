@@ -1,8 +1,8 @@
 """Deletes old states on a node that keeps only the states of recent blocks.
 
 A pruning round removes the roots of old states, marks the trie nodes that the remaining states need, and deletes all
-other trie nodes (`Pruning` in the extension, decision 110). Marking visits every remaining node, so a round starts only
-after enough new nodes were written. The cost per written node is therefore constant for any size of the state.
+other trie nodes (`Pruning` in the Rust extension, decision 110). Marking visits every remaining node, so a round starts
+only after enough new nodes were written. The cost per written node is therefore constant for any size of the state.
 
 Clients see no difference: `Chain.state` refuses an old state even before it is deleted.
 """

@@ -136,7 +136,7 @@ class ChainQueries:
         self.newest = LatestBlock(self.head_number, self.head_state)
         """Number and state of the head, for RPC requests that the Rust extension answers without Python."""
         self.epoch_slots = 0
-        """Blocks from the head to `safe` and from `safe` to `finalized` on a development chain."""
+        """Number of blocks from the head to `safe`, and from `safe` to `finalized`, on a development chain."""
         self.on_head: Callable[[HashedHeader], None] | None = None
         """Called with each new head, before any other component of the node learns it."""
         chain.events.listen(self._on_chain_event)

@@ -1,6 +1,6 @@
 """A genesis file: the rules of a network, its first header and its first accounts (operations.md 4.1).
 
-The extension computes the state root, which callers pass to `Genesis.header`.
+The Rust extension computes the state root, which callers pass to `Genesis.header`.
 """
 
 from __future__ import annotations

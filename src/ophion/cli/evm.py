@@ -1,6 +1,6 @@
 """`ophion evm`: runs files or folders of the public Ethereum test vectors on all cores.
 
-State and transaction tests run in threads, because the extension releases the GIL. Block tests run in processes,
+State and transaction tests run in threads, because the Rust extension releases the GIL. Block tests run in processes,
 because the import of blocks is Python code.
 """
 

@@ -157,7 +157,7 @@ class CliqueEngine:
         self._snapshots.keep(header.hash, after)
 
     def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
-        """Return no header, because the hash covers the whole header."""
+        """Return no header, because a Clique header with another seal has another hash."""
         return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:

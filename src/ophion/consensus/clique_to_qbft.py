@@ -61,7 +61,10 @@ class MigrationEngine:
         self.bft.look_ahead([header for header in headers if header.number >= self.first])
 
     def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
-        """Return the QBFT headers with wrong seals. The hash of a Clique header covers its seal."""
+        """Return the QBFT headers with wrong seals.
+
+        A Clique header with another seal has another hash, so it is never returned.
+        """
         return self.bft.unsealed([header for header in headers if header.number >= self.first])
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:

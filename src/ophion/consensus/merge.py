@@ -80,7 +80,7 @@ class MergeEngine:
         """Do nothing, because headers after the merge have no seals."""
 
     def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
-        """Return no header, because the hash covers the whole header."""
+        """Return no header, because a header with another seal has another hash."""
         return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:

@@ -62,7 +62,7 @@ class PowEngine:
         return header.header.coinbase
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the difficulty is not zero, unless the chain is already merged."""
+        """Check that the difficulty is not zero, unless the genesis file sets a terminal total difficulty."""
         if header.difficulty == 0 and self._spec.terminal_total_difficulty is None:
             raise GenesisError(
                 "Invalid difficulty in genesis block configuration: 0 (must be at least 1)", "difficulty"
@@ -93,7 +93,7 @@ class PowEngine:
             self.check_work(header)
 
     def check_work(self, header: Header) -> None:
-        """Check that the nonce gives the mix hash, and that the result is below the target."""
+        """Check that the nonce gives the mix hash, and that the result is at most the target."""
         mix_hash, result = ethash_compute(self.signing_hash(header), int.from_bytes(header.nonce, "big"), header.number)
         if mix_hash != header.mix_hash:
             raise InvalidHeader("mix hash", header.mix_hash, mix_hash)
@@ -116,7 +116,7 @@ class PowEngine:
         """Do nothing, because proof of work has no signatures."""
 
     def unsealed(self, headers: Sequence[HashedHeader]) -> list[HashedHeader]:
-        """Return no header, because the hash covers the whole header."""
+        """Return no header, because a header with another nonce or mix hash has another hash."""
         return []
 
     def verify_ommers(self, header: HashedHeader, ommers: Sequence[Header], chain: HeaderReader) -> None:

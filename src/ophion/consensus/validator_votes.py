@@ -102,7 +102,9 @@ class Tally(Struct, frozen=True):
         return None
 
     def is_useful(self, voter: Address, vote: Vote) -> bool:
-        """Whether a vote has an effect: it is new and changes the validator set, or it revokes an opposite vote."""
+        """Whether a vote has an effect: it is new and asks for a change of the validator set, or it revokes an opposite
+        vote.
+        """
         standing = self.standing(voter, vote.target)
         if standing is not None:
             return standing != vote.authorize

@@ -16,7 +16,7 @@
     abi                contract ABIs: files, decoding of values
     decoded_datasets   events and calls by ABI, one table each
     writers            file formats by pyarrow
-    parquet            Parquet files by the extension
+    parquet            Parquet files by the Rust extension
     export_target      directory or fsspec URL that files are written to
     manifest           list of the files, with row counts and checksums
     export             the plan of an export, and its execution

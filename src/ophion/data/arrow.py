@@ -40,7 +40,7 @@ def arrow_schema(dataset: Dataset, columns: Sequence[Column], hex: bool = False)
 
 
 def record_batch(schema: Any, table: TableData) -> Any:
-    """Wrap the buffers of the extension in a record batch. The batch keeps the buffers alive."""
+    """Wrap the buffers of the Rust extension in a record batch. The batch keeps the buffers alive."""
     pa = require("pyarrow")
     arrays = []
     for field, (nulls, validity, offsets, values) in zip(schema, table.columns(), strict=True):

@@ -112,7 +112,7 @@ class _Threads(NamedTuple):
     publishers: TaskThreads
     """Flush files to the disk, or upload them."""
     recorders: TaskThreads
-    """Wait until all files of a job are published."""
+    """Threads that wait until all files of a job are published."""
 
 
 OnProgress = Callable[[int, int, int], None]

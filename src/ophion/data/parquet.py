@@ -1,4 +1,4 @@
-"""Writes tables of the extension as Parquet files, without pyarrow (docs/decisions/0182-parquet-in-rust.md)."""
+"""Writes tables of the Rust extension as Parquet files, without pyarrow (docs/decisions/0182-parquet-in-rust.md)."""
 
 from __future__ import annotations
 

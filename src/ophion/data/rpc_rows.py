@@ -1,5 +1,6 @@
-"""Converts JSON objects of a node to rows of a dataset. The rows equal the rows that the extension reads from a
-database.
+"""Converts JSON objects of a node to rows of a dataset.
+
+The rows equal the rows that the Rust extension reads from a database.
 """
 
 from __future__ import annotations

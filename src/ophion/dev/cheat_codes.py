@@ -235,13 +235,14 @@ class DevNode:
             await self.sealer.make_block_locked()
 
     def set_automine(self, is_on: bool) -> None:
-        """Switch automatic mining on, which ends interval mining, or off. While both are off, blocks are mined on
-        demand.
+        """Switch automatic mining on or off.
+
+        Switching it on ends interval mining. While both are off, blocks are mined on demand.
         """
         self.sealer.set_mode(is_on, 0.0 if is_on else self.sealer.interval_s)
 
     def set_interval(self, seconds: float) -> None:
-        """Mine a block every `seconds`; 0 stops interval mining. Both switch automatic mining off."""
+        """Mine a block every `seconds`; 0 stops interval mining. In both cases, automatic mining is switched off."""
         self.sealer.set_mode(False, seconds)
 
     # --- state ----------------------------------------------------------------------------------

@@ -70,7 +70,11 @@ class DevClock:
         return moved
 
     def set_next(self, timestamp: int, allow_equal: bool = True) -> None:
-        """Set the timestamp of the next block. After that block the clock continues from this time."""
+        """Set the timestamp of the next block.
+
+        After that block the clock continues from this time. Raises `TimestampTooLow` for a timestamp before the head's,
+        and for the head's timestamp unless `allow_equal` is set.
+        """
         if timestamp < self.last or (timestamp == self.last and not allow_equal):
             raise TimestampTooLow(timestamp, self.last)
         self.exact = timestamp

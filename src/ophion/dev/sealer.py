@@ -104,11 +104,11 @@ class DevSealer(InstantSealer):
     # --- blocks on the event loop -------------------------------------------------------------------
 
     def _hold_answer(self, item: PooledTransaction, takes_early_answer: bool) -> asyncio.Future[None] | None:
-        """If no other transaction is pending, mine this transaction before its sender gets a response.
+        """If no other transaction is pending, mine this transaction at once.
 
-        A sender that accepts an early answer gets the answer before the block is made, so that the client continues
-        meanwhile. The task of `run` makes the block in the next step of the event loop. Until then, other requests
-        wait.
+        The sender gets its response after the block. Only a sender that accepts an early answer gets the response
+        before the block, so that the client continues meanwhile. The task of `run` makes the block in the next step of
+        the event loop. Until then, other requests wait.
         """
         if not self._is_alone(item):
             return super()._hold_answer(item, takes_early_answer)
@@ -184,7 +184,7 @@ class DevSealer(InstantSealer):
             await self.make_block_locked()
 
     async def make_block_locked(self) -> None:
-        """Make one block with the transactions of the pool. The caller must hold the lock."""
+        """Make one block with the transactions of the pool. The caller must hold `head_lock`."""
         assembler = self._assembler
         started_at = self._clock.monotonic()
         built = await assembler.assemble(_BUILD_DEADLINE_S)

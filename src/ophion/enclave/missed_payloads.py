@@ -64,8 +64,9 @@ class MissedPayloadFetcher:
             await self._fetch(link, key, 0 if row is None else int.from_bytes(row, "big"))
 
     async def _fetch(self, link: EnclaveLink, key: bytes, after: int) -> list[bytes]:
-        """Fetch payloads and groups for one of this node's keys that the peer has and this node lacks. Returns the keys
-        of new payloads.
+        """For one of this node's keys, fetch the peer's groups, and the payloads that this node lacks.
+
+        Returns the keys of new payloads.
         """
         fetched: list[bytes] = []
         refused = 0

@@ -157,8 +157,10 @@ class EnclaveApplication:
         return _json(group_object(group))
 
     def _payload(self, key: bytes, to: bytes | None) -> tuple[bytes, bytes, bytes]:
-        """Decrypt a payload with any local key. If `to` is given, `to` must be a local key and a recipient of the
-        payload. The payload then no longer counts against its sender's quota.
+        """Decrypt a payload with any local key.
+
+        If `to` is given, `to` must be a local key and a recipient of the payload. After this call, the payload no
+        longer counts against its sender's quota.
         """
         [opened] = self._enclave.open_many([key])
         if opened is None:

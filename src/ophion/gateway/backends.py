@@ -57,7 +57,7 @@ class BackendNetwork(Struct, frozen=True):
     """Host name that the nodes' host allowlists accept, if they do not accept the listening address."""
 
     def write(self, path: Path) -> None:
-        """Write the site to a file. `read` reads the file."""
+        """Write the addresses to a file. `read` reads the file."""
         nodes = [
             {
                 "name": node.name,
@@ -75,8 +75,9 @@ class BackendNetwork(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> BackendNetwork:
-        """Read a site from a file that `write` has written. Raises `CommandError` if the file is missing or
-        malformed.
+        """Read the addresses of a network from a file that `write` has written.
+
+        Raises `CommandError` if the file is missing or malformed.
         """
         try:
             document = json.loads(content_of(path))

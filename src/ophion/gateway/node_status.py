@@ -24,7 +24,7 @@ _FRESH_S: Final = 0.5
 
 
 class NodeStatus:
-    """Checks which nodes of a site are online."""
+    """Checks which nodes of a network are online."""
 
     def __init__(
         self, site: BackendNetwork, services: Mapping[str, Upstream | None], loop: asyncio.AbstractEventLoop

@@ -99,7 +99,9 @@ class StreamedBody:
         self._pieces.clear()
 
     def _go_on(self) -> None:
-        """Resume reading from the node if reading is paused: this response, or the next one on the connection."""
+        """If reading from the node is paused, read on: the rest of this response, or the next response on the
+        connection.
+        """
         if self._is_paused:
             self._is_paused = False
             self._source.resume_reading()

@@ -291,7 +291,10 @@ def _mining(
     lanes: Lanes,
     entropy: Entropy,
 ) -> MiningControl:
-    """Return the control of proof-of-work mining. On a merged chain, the control has no sealer."""
+    """Return the control of block production with proof of work, or on a development network.
+
+    On a chain with a merge, the control has no sealer.
+    """
     name = assembler.chain.engine.name
     if spec.terminal_total_difficulty is not None:
         return MiningControl(settings, floor, None, None, None, name)

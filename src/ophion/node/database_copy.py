@@ -237,7 +237,9 @@ def remove_copy(partial: Path) -> None:
 
 @contextmanager
 def _held(database: Path, kind: int) -> Iterator[None]:
-    """Hold the copy lock, so that no compaction replaces the file during a copy."""
+    """Hold the copy lock, shared for a copy and exclusive for a compaction, so that no compaction replaces the file
+    during a copy.
+    """
     descriptor = os.open(database, os.O_RDONLY)
     try:
         try:

@@ -222,8 +222,9 @@ class DataDirectory:
 
 
 def _close_to_others(path: Path, holds_program: bool) -> None:
-    """Withdraw the permissions of group and others from the directory, its database and their files. With
-    `holds_program`, only from the key and the database. Skips symbolic links.
+    """Withdraw the permissions of group and others from the directory, its database and their files.
+
+    With `holds_program`, withdraw them only from the key and the database. Skips symbolic links.
     """
     if holds_program and (path / "key").is_file() and not (path / "key").is_symlink():
         _tighten(path / "key")

@@ -99,8 +99,9 @@ class NodeAccess:
         return any(peer.remote[0] == ip and self.has_own_quota(peer.id) for peer in self._peers)
 
     def has_own_quota(self, node_id: bytes) -> bool:
-        """Whether a node has a quota of its own, instead of a share in the quota of unknown nodes. True for static
-        peers, validators and permitted nodes.
+        """Whether a node has a quota of its own, instead of a share in the quota of unknown nodes.
+
+        True for static peers, bootnodes, validators and permitted nodes.
         """
         return self._plan.has_reserved_slot(node_id) or self._rules.names(node_id)
 

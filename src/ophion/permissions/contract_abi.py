@@ -49,7 +49,8 @@ class MalformedAnswer(Exception):
 
 
 def transaction_question(transaction: Transaction, account: Address) -> bytes:
-    """Encode the question whether an account may send the transaction, as sender or as authority (EIP-7702).
+    """Encode the contract call that asks whether an account may send the transaction, as sender or as authority
+    (EIP-7702).
 
     The gas price is 0 for a transaction of the fee market (type 2 and later).
     """
@@ -77,14 +78,15 @@ def sending_question(
 
 
 def connection_question(source: Enode, destination: Enode) -> bytes:
-    """Encode the question whether two nodes may connect, for interface version 1 of the node rules."""
+    """Encode the contract call that asks whether two nodes may connect, for interface version 1 of the node rules."""
     return _CONNECTION_ALLOWED + packed_node(source) + packed_node(destination)
 
 
 def node_question(enode: Enode, host: str | None = None) -> bytes:
-    """Encode the question whether a node may connect to other nodes, for interface version 2 of the node rules.
+    """Encode the contract call that asks whether a node may connect to other nodes, for interface version 2 of the node
+    rules.
 
-    The question names the node by its address, or by `host`.
+    The call names the node by `host`, or by its IP address without `host`.
     """
     return _NODE_ALLOWED + _named_node(enode, host or enode.ip)
 

@@ -30,8 +30,8 @@ class ContractAdmission:
         self._answered_at: Hash32 | None = None
 
     def prepare(self, transactions: Sequence[Transaction]) -> None:
-        """Call the contract for transactions that arrive together. One call into the extension for all costs a fraction
-        of single calls.
+        """Call the contract for transactions that arrive together. One call into the Rust extension for all costs a
+        fraction of single calls.
 
         The first transaction is checked alone, because its call shows whether the contract is too expensive at this
         head. If a later call is slow, `refusal` checks its batch and all further transactions one by one.

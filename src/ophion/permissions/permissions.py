@@ -125,7 +125,9 @@ class Permissions:
             chain.events.listen(self._on_chain_event)
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        """Check connections again in a later event loop step, so that block processing does not wait for this check."""
+        """Check connections again in a later iteration of the event loop, so that block processing does not wait for
+        this check.
+        """
         asyncio.get_running_loop().call_soon(self.node_rules.changed.publish, None)
 
     def record_changes(self, audit: AuditLog, chain: Chain) -> None:

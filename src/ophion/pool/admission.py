@@ -26,9 +26,9 @@ BLOB_TYPE = 3
 _BLOB_VERSION = 1
 _LAST_NONCE = 2**64 - 1
 _MAX_FAST_PRICE = 2**127
-"""Prices from this value on take the slow path, because the extension compares 128-bit numbers."""
+"""Prices from this value on take the slow path, because the Rust extension compares 128-bit numbers."""
 _NO_SENDER = "signature: no public key"
-"""Prefix of the extension's error for a well-formed signature from which no sender can be recovered."""
+"""Prefix of the Rust extension's error for a well-formed signature from which no sender can be recovered."""
 
 _FORKS = (
     "frontier",
@@ -56,7 +56,7 @@ class PoolHead(Struct, frozen=True):
     """The head as the pool sees it: rules and prices of the next block, and the state."""
 
     fork: str
-    """Fork of the next block, in the extension's spelling."""
+    """Fork of the next block, in the Rust extension's spelling."""
     chain_id: int | None
     """Chain id. None before EIP-155, when transactions have no chain id."""
     gas_limit: int
@@ -128,7 +128,7 @@ def _bounds(head: PoolHead, rank: int, least: tuple[int, int], fee_cap: int) -> 
 
 
 class AdmissionRequest(Struct, eq=False, gc=False):
-    """A transaction under check. Its fields are read from the extension in one call."""
+    """A transaction under check. Its fields are read from the Rust extension in one call."""
 
     transaction: Transaction
     is_local: bool

@@ -1,8 +1,8 @@
 """Brings raw transactions into the pool.
 
-Each arrival goes to the decoding threads at once. When they wake up the event loop, all arrivals that are decoded by
-then are admitted together, in the order of arrival except for blobs (`TransactionDecoder`). So no transaction waits for
-a full batch, and signature recovery never blocks the event loop.
+Each arrival goes to the decoding thread at once. All arrivals that are decoded at the next wake-up are admitted
+together, in the order of arrival except for blobs (`TransactionDecoder`). No transaction waits for a whole batch, and
+signature recovery never blocks the event loop.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ Result = TypeVar("Result", contravariant=True)
 
 
 class Arrival(Protocol[Result]):
-    """Transactions of one caller. The pool calls `answer` in the same event loop step in which it admits or refuses
-    them.
+    """Transactions of one caller.
+
+    The caller gets the result in the iteration of the event loop that admits or refuses the transactions.
     """
 
     @property
@@ -74,7 +75,7 @@ class SingleSubmission(_Waiting[Hash32]):
 
 
 class PoolIntake(Generic[A]):
-    """Decodes submitted transactions in threads, and passes them to `admit` when they are decoded."""
+    """Decodes submitted transactions in a thread. Passes them to `admit` in the order in which their decoding ends."""
 
     def __init__(self, decoding: TransactionDecoder, admit: Callable[[list[Arrival[A]], Decoded], None]) -> None:
         """Create the intake. If `admit` raises an exception, it becomes the result of all arrivals without a result."""
@@ -104,7 +105,10 @@ class PoolIntake(Generic[A]):
         self._hand_over([arrival], [transaction])
 
     def bring_decoded(self, arrival: Arrival[A], transaction: Transaction) -> None:
-        """Queue a decoded transaction. Transactions of one event loop step are admitted together."""
+        """Queue a decoded transaction.
+
+        Decoded transactions that are queued in the same iteration of the event loop are admitted together.
+        """
         if not self._ready:
             asyncio.get_running_loop().call_soon(self._collect_ready)
         self._ready.append(arrival)

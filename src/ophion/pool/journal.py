@@ -42,7 +42,7 @@ class JournalEntry(Struct, frozen=True):
 
 
 def lines(entries: Iterable[JournalEntry]) -> bytes:
-    """Encode entries as lines. `journal_lines` of the extension writes the same format."""
+    """Encode entries as lines. `journal_lines` of the Rust extension writes the same format."""
     return b"".join(entry.line() for entry in entries)
 
 

@@ -74,7 +74,7 @@ class MarkerSender:
         return MarkerDraft(request, signing)
 
     async def send(self, draft: MarkerDraft) -> Hash32:
-        """Add a marker to the pool and return its hash. Raises the error of the pool."""
+        """Add a marker to the pool and return its hash. Raises the pool's error if the pool refuses the marker."""
         if draft.signing is not None:
             return await self._pool.send_decoded(await draft.signing)
         assert self._key is not None, "without a key of the node a marker is signed when it is drafted"

@@ -26,8 +26,10 @@ _KEYS_KEY: Final = "enclave-keys"
 async def warn_of_missed_markers(
     store: Store, lane: Lane, precompile: Address, is_flexible: bool, has_followed: bool
 ) -> None:
-    """Store the options that identify markers before the first block is followed. Later, warn if these options have
-    changed, because markers that the node skipped before are not executed now.
+    """Before the first block is followed, store the options that identify markers.
+
+    At a later start, warn if the options have changed, because the node does not execute markers that it skipped under
+    the old options.
     """
     taken = precompile + bytes([is_flexible])
     known = store.meta(_MARKERS_KEY)

@@ -1,4 +1,4 @@
-"""`Payloads`: reads the payloads of markers from the enclave, in the form that the extension executes.
+"""`Payloads`: reads the payloads of markers from the enclave, in the form that the Rust extension executes.
 
 While a remote enclave is offline, reads are repeated until the enclave answers; block import does not wait for these
 reads. Payloads of flexible groups carry more data than a transaction. Some payloads come from a handover instead of the
@@ -51,7 +51,7 @@ class MarkerPosition(Struct, frozen=True):
     hash: Hash32
 
     def row(self) -> tuple[bytes, int, int, bytes, bytes]:
-        """The marker as the tuple that the extension expects."""
+        """The marker as the tuple that the Rust extension expects."""
         return (self.payload_key, self.number, self.index, self.block, self.hash)
 
 
@@ -102,7 +102,7 @@ class Payloads:
         return [self._opened(key, one) for key, one in zip(keys, received, strict=True)]
 
     async def prepared(self, place: MarkerPosition, found: ReadablePayload) -> Payload:
-        """Return the tuple with which the extension executes a payload."""
+        """Return the tuple with which the Rust extension executes a payload."""
         recipients = found.recipients
         members = list(recipients) if recipients is not None else await self._members_for(found)
         key, group = place.payload_key, found.group

@@ -327,8 +327,10 @@ class PrivateExecutor:
         return PrivateBatch(chain.store, chain_id=chain.spec.chain_id, always_increments=self._always_increments)
 
     async def load_payloads(self, places: list[MarkerPosition], only: bytes | None) -> list[Payload]:
-        """Return the payloads of these markers that this node can read, in the form that the extension expects. With
-        `only`, return the payloads of that group. Otherwise, note missing payloads of a remote enclave for retries.
+        """Return the payloads of these markers that this node can read, in the form that the Rust extension expects.
+
+        With `only`, return the payloads of that group. Otherwise, note missing payloads of a remote enclave for
+        retries.
         """
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.reports_late_payloads:

@@ -165,7 +165,7 @@ class Privacy:
             raise EnclaveError("a tenant finds groups that have the tenant's key among their members", None)
 
     def _self_among(self, members: Sequence[bytes]) -> bytes:
-        """Return the own key that is among these members, or else the default key."""
+        """Return a key that this request may use and that is among these members, or else the default key."""
         keys = self.tenants.keys()
         return next((key for key in keys if key in members), keys[0])
 

@@ -4,9 +4,9 @@
         {"gasLimit": ..., "gasPrice": ..., "data": ..., "value": ..., "to": ..., "secretKey": ...}]}]}
 
 Keys of the objects are optional, and their names are case-insensitive. Without a parent hash, a block follows the
-previous block of the file. Without a nonce, a transaction gets its sender's next nonce. The keys in the file sign the
-transactions. Each block is built, sealed with proof of work and imported like a block of a peer. Only proof of work is
-supported, because other networks need the keys of their validators.
+previous block of the file. Each transaction gets its sender's next nonce. The keys in the file sign the transactions.
+Each block is built, sealed with proof of work and imported like a block of a peer. Only proof of work is supported,
+because other networks need the keys of their validators.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ _SETTLED: Final = 1024
 _CLOSING_S: Final = 0.1
 """Last seconds before the block is due, in which the state is hashed after every batch."""
 _LAST_LOOK_S: Final = 0.02
-"""Seconds between the last check and the time when the block is due. `finish` runs later arrivals."""
+"""Seconds from the last check for new transactions to the due time of the block. `finish` runs later arrivals."""
 _CLOSED_S: Final = 0.008
 """Last seconds before the block is due, in which no batch starts, so that `finish` does not wait for a batch."""
 _LAST_S: Final = 0.05

@@ -1,7 +1,7 @@
 """`MigrationSealer`: seals with Clique up to the block before the migration, then takes part in QBFT.
 
-Another block of the same height may still replace the last Clique block. The state machine then enters the same height
-again on the new head and keeps its votes.
+Another block of the same height may still replace the last Clique block. The state machine then enters the first QBFT
+height again, on the new head, and keeps its votes of that height.
 """
 
 from __future__ import annotations

@@ -37,7 +37,10 @@ class SharedVoteStore(Protocol):
         """
 
     async def proof(self) -> bytes | None:
-        """Return the latest stored proof of this key, which may be of an earlier round. Raises `VotesUnavailable`."""
+        """Return the latest proof of preparation that is stored for the validator key, or None.
+
+        The proof may be of an earlier round than the stored record. Raises `VotesUnavailable`.
+        """
 
     def close(self) -> None:
         """Close connections."""

@@ -31,7 +31,7 @@ def transaction_bundle(
     is_checkpoint: bool,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> ProofBundle:
-    """Return a proof of a mined transaction and its receipt, and of accounts after its block."""
+    """Return a proof of a mined transaction, its receipt, and the state of accounts after the transaction's block."""
     position = chain.store.transaction_position(tx_hash)
     if position is None or position[1] > chain.head.number:
         raise ProofError(f"The transaction 0x{tx_hash.hex()} is not in a block of this node.")

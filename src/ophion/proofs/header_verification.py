@@ -122,7 +122,9 @@ class BftSeals:
             self._tally = Tally.of(self.validators)
 
     def _restarts(self, first: int, last: int) -> list[int]:
-        """Return blocks of a range at which votes restart: per era, the block before it and the last epoch block."""
+        """Return blocks of a range at which votes restart: for each era, the block before the era, and the last epoch
+        block of the era.
+        """
         found = []
         for era in self._eras:
             start = max(era.first - 1, 0)

@@ -17,6 +17,6 @@
 Each package imports only packages below it (pyproject.toml). The transport also serves GraphQL
 and metrics, so it knows only the error format of JSON-RPC.
 
-A handler that never waits is a plain function; all other handlers are coroutines. Results that the extension renders
-(blocks, receipts, logs) stay bytes from Rust to the socket.
+A handler that never waits is a plain function; all other handlers are coroutines. Results that the Rust extension
+renders (blocks, receipts, logs) stay bytes from Rust to the socket.
 """

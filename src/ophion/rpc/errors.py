@@ -33,7 +33,7 @@ from ophion.runtime.thread_pools import DeadlineExceeded, LaneFull
 NULL: Final = b"null"
 """Id in the response to a request whose id is missing or unreadable."""
 STOPS: Final = (KeyboardInterrupt, SystemExit)
-"""Exceptions that end the process. All other exceptions end only a request, even a panic of the extension (a
+"""Exceptions that end the process. All other exceptions end only a request, even a panic of the Rust extension (a
 `BaseException`).
 """
 
@@ -160,7 +160,7 @@ def _pool_rejected(error: PoolRejected) -> RpcError:
 
 
 _LIMIT: Final = "limit: "
-"""Prefix of the extension's error messages for searches that hit a limit."""
+"""Prefix of the Rust extension's error messages for searches that hit a limit."""
 
 
 def is_limit(error: OphionError) -> bool:

@@ -4,7 +4,7 @@
     topic                 broadcast of events, bounded
     thread_pools          threads for blocking Rust calls, bounded
     batching              small jobs that share a lane
-    transaction_decoding  raw transactions decoded on threads of the extension
+    transaction_decoding  raw transactions decoded on a thread of the Rust extension
     eager_coroutine       coroutines that start at once
     fair_scheduler        time slices of the event loop for connections
     block_priority        lets requests wait while the node works on its own block

@@ -1,10 +1,10 @@
 """Fair scheduler: divides the time of the event loop between connections.
 
-While the current loop step has time left, new input is processed at once. Later input waits. The limit is wall time,
-which also covers socket reads that the scheduler does not measure. Each step gives part of its time to waiting
-connections. Connections that recently sent little and used little time are served first. Connections that sent much
-follow, and connections that use most of the loop are served last. So an ordinary request overtakes any number of busy
-connections.
+While the current iteration of the loop has time left, new input is processed at once. Later input waits. The limit is
+wall time, which also covers socket reads that the scheduler does not measure. Each iteration gives part of its time to
+waiting connections. Connections that recently sent little and used little time are served first. Connections that sent
+much follow, and connections that use most of the loop are served last. So an ordinary request overtakes any number of
+busy connections.
 
 Long jobs that hold memory have a queue of their own, which runs one job at a time.
 """
@@ -21,10 +21,10 @@ from typing import Final, Protocol
 from ophion.runtime.block_priority import BlockPriority
 
 TURN_S: Final = 0.006
-"""Seconds of one event loop step after which new requests have to wait."""
+"""Seconds of one iteration of the event loop after which new requests have to wait."""
 SLICE_S: Final = 0.001
 SHARE_S: Final = 0.002
-"""Seconds of a loop step that are reserved for waiting connections, and for the queue of long jobs."""
+"""Seconds of each iteration that are reserved for waiting connections, and for the queue of long jobs."""
 _MANY_WAITING: Final = 16
 """With more waiting connections than this, each connection gets a smaller time slice."""
 _LITTLE: Final = 1024
@@ -96,7 +96,7 @@ class FairScheduler:
 
     @property
     def is_over(self) -> bool:
-        """Return whether this loop step has no time left, so that new work must wait."""
+        """Return whether this iteration of the loop has no time left, so that new work must wait."""
         return perf_counter() >= self.ends_at and not self.has_time()
 
     @property
@@ -134,13 +134,15 @@ class FairScheduler:
         return max(0.0, self._marked_s - before)
 
     def spend(self, seconds: float) -> None:
-        """Charge this step for work that the scheduler cannot measure."""
+        """Charge this iteration of the loop for work that the scheduler cannot measure."""
         self._renew_soon()
         self.ends_at -= seconds
 
     def has_time(self) -> bool:
-        """Return whether work may start although `ends_at` has passed. In a loop step without work so far, work may
-        start, because `ends_at` belongs to an earlier step. While the block priority is on, no work may start.
+        """Return whether work may start although `ends_at` has passed.
+
+        In an iteration of the loop without work so far, work may start, because `ends_at` belongs to an earlier
+        iteration. While the block priority is on, no work may start.
         """
         is_another = not (self._is_renewing or self._block_priority.is_on)
         self._renew_soon()

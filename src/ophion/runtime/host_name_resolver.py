@@ -183,7 +183,9 @@ def hosts_entries(path: Path) -> list[list[str]]:
 
 
 def hosts_file_lookup(path: Path, fallback: Lookup = system_lookup) -> Lookup:
-    """Return a lookup function that searches a file in the format of /etc/hosts, and then calls `fallback`."""
+    """Return a lookup function that searches a file in the format of /etc/hosts, and calls `fallback` if the file does
+    not have the name.
+    """
 
     def lookup(name: str) -> Sequence[str]:
         found = [socket_ip(entry[0]) for entry in hosts_entries(path) if name in map(str.lower, entry[1:])]

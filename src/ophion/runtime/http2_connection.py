@@ -3,9 +3,9 @@
     request ──▶ HEADERS, DATA (as the windows of the server allow) ──▶ transport
     transport ──▶ frames ──▶ Http2Reply (headers, body, trailers)
 
-The server cannot push, and has no dynamic header table (`hpack`). Each of its replies has at most `max_reply_bytes`.
-Between two requests it sends at most `_MAX_FRAMES` frames, and a limited number of bytes that belong to no reply. A
-server that breaks a rule loses the connection.
+The client allows the server no push and no dynamic header table (`hpack`). A reply may have at most `max_reply_bytes`.
+Between two requests the server may send at most `_MAX_FRAMES` frames, and a limited number of bytes that belong to no
+reply. The client closes the connection of a server that breaks a rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SETTING: Final = struct.Struct(">HL")
 _MAX_FRAME_BYTES: Final = 16384
 """Maximum size of the content of a frame, in both directions. Every server accepts it."""
 _MAX_FRAMES: Final = 4096
-"""Maximum number of frames that the server sends after a request and before the next one."""
+"""Maximum number of frames that the server may send after a request and before the next request."""
 MAX_INTERIM_RESPONSES: Final = 8
 """Maximum number of header blocks with status 1xx before a reply. A block of 8 KB takes 20 milliseconds to decode."""
 _MAX_WINDOW: Final = 2**31 - 1
@@ -268,7 +268,10 @@ class Http2Connection(asyncio.Protocol):
             self._put(_PING, _ACK, 0, content)
 
     def _on_goaway(self, flags: int, number: int, content: bytes) -> None:
-        """End the requests that the server has not begun. Requests that it has begun may still get their replies."""
+        """End the requests that the server has not begun.
+
+        Requests that the server has begun may still get their replies.
+        """
         self.is_open = False
         last = _number(content[:4]) & _MAX_STREAM
         for unknown in [known for known in self._streams if known > last]:

@@ -69,8 +69,8 @@ def _wait(descriptor: int, deadline: float) -> None:
 def refuse_unusual(path: Path) -> None:
     """Check a file before a library reads it by name and without limits.
 
-    Raises `NotRegularFile` for a file that is too large, and for every pipe. Raises `OSError` when the file does not
-    exist.
+    Raises `NotRegularFile` for a file that is too large, and for everything that is not a regular file, such as a pipe.
+    Raises `OSError` when the file does not exist.
     """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):

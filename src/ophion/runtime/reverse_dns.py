@@ -153,7 +153,9 @@ def system_reverse_lookup(address: str) -> Sequence[str]:
 
 
 def hosts_file_reverse_lookup(path: Path) -> Lookup:
-    """Return a lookup function that searches a file in the format of /etc/hosts, then asks the system."""
+    """Return a lookup function that searches a file in the format of /etc/hosts, and asks the system if the file does
+    not have the address.
+    """
 
     def lookup(address: str) -> Sequence[str]:
         found = [name for entry in hosts_entries(path) if socket_ip(entry[0]) == address for name in entry[1:]]

@@ -17,9 +17,9 @@ A lane admits a limited number of jobs. `write`, `build`, `peers`, `private`, `p
 which waits for them. `read`, `trace` and `parse` serve clients. When their queue is full, a single request raises
 `LaneFull`, and a request of a batch waits for a slot (slots.py). The deadline of a job includes its time in the queue;
 a running Rust call has a deadline of its own. When a client disconnects, its job in `read` or `trace` is cancelled and
-stops at the next deadline check of the extension.
+stops at the next deadline check of the Rust extension.
 
-`decoding` (transaction_decoding.py) is a thread of the extension that decodes transactions and recovers senders.
+`decoding` (transaction_decoding.py) is a thread of the Rust extension that decodes transactions and recovers senders.
 `block_priority` (block_priority.py) is on while the loop must work on a block first.
 
 `InlineLanes` runs everything in the calling thread, for tests.

@@ -51,7 +51,7 @@ class TransactionDecoder(Protocol):
 
 
 class ThreadTransactionDecoder:
-    """Decodes in a thread of the extension, as a running node does."""
+    """Decodes in a thread of the Rust extension, as a running node does."""
 
     def __init__(self, block_priority: BlockPriority | None = None) -> None:
         """Create the decoder. While `block_priority` is on, finished submissions are not collected."""
@@ -64,11 +64,11 @@ class ThreadTransactionDecoder:
         self._held_at = 0.0
         """Time at which the oldest held submission arrived; 0 when no submission is held."""
         self._is_starting = False
-        """Whether the next loop step submits the held transactions."""
+        """Whether the next iteration of the event loop submits the held transactions."""
         self.is_eager = False
         self._single: tuple[object, Sequence[bytes]] | None = None
-        """A submission that came alone. The next loop step decodes it, unless another submission arrives before that
-        step.
+        """A submission that came alone. The next iteration of the event loop decodes it, unless another submission
+        arrives before.
         """
         self._in_thread = 0
         """Number of submissions that the thread has not returned."""
@@ -85,8 +85,9 @@ class ThreadTransactionDecoder:
         self._submit(arrival, raws, senders)
 
     def _hold_single(self, arrival: object, raws: Sequence[bytes]) -> bool:
-        """Hold a submission of one transaction until the next loop step. Returns False if the caller must submit it
-        now. A transaction that is held already is submitted first.
+        """Hold a submission of one transaction until the next iteration of the event loop.
+
+        Returns False if the caller must submit it now. A transaction that is held already is submitted first.
         """
         if self._single is not None:
             held, self._single = self._single, None
@@ -114,7 +115,7 @@ class ThreadTransactionDecoder:
                 self._loop.call_soon(self._start, self._decoder, 0)  # type: ignore[union-attr]  # `_loop` is set here
 
     def _start(self, decoder: Decoder, seen: int) -> None:
-        """Submit the held transactions, unless more arrived in the last loop step."""
+        """Submit the held transactions, unless more transactions arrived in the last iteration of the event loop."""
         if self._held_at and self._count != seen and perf_counter() - self._held_at < _HELD_S:
             asyncio.get_running_loop().call_soon(self._start, decoder, self._count)
             return
@@ -123,7 +124,7 @@ class ThreadTransactionDecoder:
 
     @cached_property
     def _decoder(self) -> Decoder:
-        """Return the extension's decoder. The first use starts its thread."""
+        """Return the Rust extension's decoder. The first use starts its thread."""
         return Decoder()
 
     def collect(self) -> tuple[list[Any], Decoded]:
@@ -160,7 +161,7 @@ class ThreadTransactionDecoder:
 
 
 class InlineTransactionDecoder:
-    """Decodes in the calling thread, for tests. Calls back in the next loop step."""
+    """Decodes in the calling thread, for tests. Calls back in the next iteration of the event loop."""
 
     is_eager = True
 

@@ -27,7 +27,7 @@ class CallResult(Protocol):
 
 
 class PlainResult(Struct, frozen=True):
-    """A `CallResult` that Python code creates, not the extension."""
+    """A `CallResult` that Python code creates, not the Rust extension."""
 
     kind: str
     output: bytes

@@ -24,7 +24,7 @@ class ArgumentError(ChainError, AbiError, TypeError):
 
 
 class UnknownName(ChainError, AbiError, AttributeError, KeyError):
-    """Raised when a contract has no function or event of a name, or an event has no argument of a name."""
+    """Raised for the name of a function, event or event argument that a contract does not have."""
 
 
 class OutputError(ChainError, AbiError):

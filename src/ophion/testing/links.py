@@ -1,7 +1,7 @@
 """Connects two nodes of one process by a sub-protocol, without sockets.
 
-Each message arrives at the other side in a later loop step, in order, and is recorded. There is no encryption and no
-framing. All code above the connection is real.
+Each message arrives at the other side in a later iteration of the event loop, in order, and is recorded. There is no
+encryption and no framing. All code above the connection is real.
 """
 
 from __future__ import annotations

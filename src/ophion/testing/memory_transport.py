@@ -9,7 +9,10 @@ _CHUNK = 64 * 1024
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end of the pipe. Bytes arrive in order in later loop steps. A paused reader fills the writer's buffer."""
+    """One end of the pipe.
+
+    Bytes arrive in order in later iterations of the event loop. A paused reader fills the writer's buffer.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, protocol: asyncio.Protocol, **extra: Any) -> None:
         super().__init__(extra)

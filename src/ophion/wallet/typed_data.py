@@ -96,7 +96,7 @@ def _members(name: str, value: Any) -> list[Member]:
 
 
 class _Encoder:
-    """Hashes values by one set of types. Caches the encoding of each type."""
+    """Hashes the values of one set of EIP-712 types. Caches the hash of each type."""
 
     def __init__(self, types: Types) -> None:
         self._types = types

@@ -87,7 +87,10 @@ class BftSchedule:
         return next(era for era in reversed(self._eras) if number >= era.first)
 
     def era_after(self, number: int) -> ProtocolEra:
-        """Return the era of the next block. Votes in this block already count by the rules of that era."""
+        """Return the era of the block after `number`.
+
+        The votes in block `number` already count by the rules of that era.
+        """
         return self.era(number + 1)
 
     def settings(self, number: int, timestamp: int) -> BlockSettings:

@@ -140,7 +140,10 @@ class BftEngine:
     # --- rules ----------------------------------------------------------------------------------
 
     def check_genesis(self, header: Header) -> None:
-        """Check that the extra data is well-formed and, without a validator contract, lists validators."""
+        """Check that the extra data is well-formed and lists no validator twice.
+
+        Without a validator contract, it must list at least one validator.
+        """
         try:
             validators = self.protocol(0).decode_extra(header.extra_data).validators
         except DecodeError as error:

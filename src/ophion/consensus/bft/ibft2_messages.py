@@ -153,7 +153,7 @@ class Ibft2(Ibft2ExtraData, MessageCodec):
 
 
 def _check_proof(change: SignedRoundChange, validator_set: ValidatorSet) -> None:
-    """Check the proof inside a round change: a signed proposal, and quorum - 1 prepares of other validators."""
+    """Check the proof inside a round change, if any: a signed proposal, and quorum - 1 prepares of other validators."""
     check_target(change)
     claim = change.claim
     if claim is None:

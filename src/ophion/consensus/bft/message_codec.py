@@ -34,7 +34,9 @@ from ophion.native.crypto import keccak256
 from ophion.primitives import rlp
 
 _NEWCOMERS: Final = 3
-"""Number of validators by which the set of a sender may be larger, because the sender may be a few blocks ahead."""
+"""Number of validators by which a sender's validator set may be larger than the set of this node, because the sender
+may be a few blocks ahead.
+"""
 
 
 def signatures_expected(validators: int) -> int:

@@ -1,8 +1,8 @@
 """`MissingProof`: finds a proof of preparation that the vote record of this key names and this node lacks.
 
-Another node of the key voted commit in a round and may have stopped since. Each later round change of the key must
-carry the proof of that round or of a later one (`VoteRecord`). The shared vote store holds the proof if its block is
-small, and the round changes of other validators carry such proofs.
+Another node with this key has sent or stored a commit in a round, and may have stopped since. Each later round change
+of the key must carry the proof of that round or of a later one (`VoteRecord`). The shared vote store holds the proof if
+its block is small, and the round changes of other validators carry such proofs.
 
 Why this node may use the proof of another validator: the proof consists of signed prepares of a quorum, and no rule
 depends on who collected them. `ProtocolRules.check_round_change` has checked these signatures. A proof of the same

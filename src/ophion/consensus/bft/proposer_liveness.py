@@ -58,7 +58,9 @@ class ProposerLiveness:
             self._gone.add(peer)
 
     def absent(self, validator_set: ValidatorSet, me: Address) -> frozenset[Address]:
-        """Return the absent validators: none if rounds are not skipped, or if the others are fewer than a quorum."""
+        """Return the absent validators: none if rounds are not skipped, or if the other validators are fewer than a
+        quorum.
+        """
         if not self.passes_over or not (self._missed or self._gone):
             return frozenset()
         found = validator_set.members & (self._missed | self._gone) - {me}

@@ -38,7 +38,7 @@ _PLACE: Final = "consensus message"
 
 
 def header_digest(codec: ExtraDataCodec, header: Header, extra: BftExtraData, form: ExtraForm) -> Hash32:
-    """Return the Keccak hash of a header whose extra data has one of the three forms."""
+    """Return the Keccak hash of a header, with `extra` encoded in `form` as its extra data."""
     return keccak256(rlp.list_of(header.encoded_fields(codec.encode_extra(extra, form))))
 
 
@@ -123,7 +123,7 @@ class WireStyle(Struct, frozen=True):
 
 
 class SignedPart(Struct, frozen=True):
-    """A signed part whose height and round are decoded. The further fields are still encoded."""
+    """A signed part whose height and round are decoded. The other fields are still encoded."""
 
     height: int
     round: int
@@ -151,7 +151,7 @@ class SignedParts:
         return rlp.list_of([payload, rlp.encode_bytes(signature)])
 
     def read(self, kind: MessageKind, encoded: bytes, *counts: int) -> SignedPart:
-        """Decode a signed part. After height and round, its payload must have one of `counts` fields."""
+        """Decode a signed part. The number of fields after height and round must be one of `counts`."""
         if self._budget == 0:
             raise DecodeError("too many signatures", _PLACE)
         self._budget -= 1

@@ -12,7 +12,7 @@ _LABEL = "mining on the dev network of Besu"
 
 
 def dev_mining_settings(given: Iterable[OptionTexts], specs: Iterable[OptionSpec]) -> Iterator[OptionTexts]:
-    """Yield the block period of Besu's dev network for a command line of Besu without a genesis file."""
+    """With `--besu-conventions` and without a genesis file, yield the block period of Besu's dev network."""
     texts = {item.spec.name: item.texts for item in given}
     if texts.get("besu-conventions", ("false",))[0].lower() != "true" or "genesis-file" in texts:
         return

@@ -138,8 +138,10 @@ def _verify_votes(
     checks_seals: bool,
     on_progress: OnProgress,
 ) -> Hash32:
-    """Check hashes and seals of all headers on the fast path. In headers with votes and in the last header, also check
-    that the listed validators are the validators of this height.
+    """Check hashes and seals of all headers on the fast path.
+
+    In headers with votes and in the last header, also check that the listed validators are the validators of the
+    header's height.
     """
     genesis_extra = engine.protocol(0).decode_extra(first.header.extra_data)
     seals = BftSeals(TrustAnchor(spec, engine, 0, tuple(sorted(set(genesis_extra.validators)))), engine)

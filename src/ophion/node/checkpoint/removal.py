@@ -16,7 +16,7 @@ def remove_rest(store: Store, on_removed: Callable[[int], None]) -> None:
     """Delete side blocks, private data, settings that the other node has stored, and all states except the states of
     genesis and head.
 
-    `on_removed` is called with the number of deleted trie nodes. Errors of the extension are raised unchanged.
+    `on_removed` is called with the number of deleted trie nodes. Errors of the Rust extension are raised unchanged.
     """
     head = store.head()
     if head is None:

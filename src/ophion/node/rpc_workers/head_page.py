@@ -1,8 +1,8 @@
 """The head of the chain in memory that the node and its workers share.
 
-The node writes the page when its own head changes, before it answers any client from the new head. A worker compares
-the counter of the page before each message. So no process shows an older head than a client has already seen from
-another process.
+The node writes the page when its own head changes, before it answers any client from the new head. Before each message,
+a worker reads the counter of changes in the page, and moves to the new head if the counter has changed. So no process
+shows an older head than a client has already seen from another process.
 """
 
 from __future__ import annotations

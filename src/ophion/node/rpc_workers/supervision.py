@@ -87,7 +87,7 @@ class RpcWorkers:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _publish(self, head: HashedHeader) -> None:
-        """Show a head to all workers, before this process answers from it."""
+        """Publish a head to all workers, before this process answers from this head."""
         self.page.write(head.number, head.hash)
         for worker in self.workers.values():
             worker.link.send(FrameKind.HEAD)

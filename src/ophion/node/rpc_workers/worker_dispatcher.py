@@ -86,7 +86,7 @@ class WorkerDispatcher(Dispatcher):
         self._follow = follow
 
     def handle(self, body: bytes, caller: Caller | None = None) -> Reply:
-        """Answer one message from the head that the node shows now."""
+        """Move to the node's current head, then answer one message on that head."""
         self._follow()
         return super().handle(body, caller)
 

@@ -29,7 +29,7 @@ decode_counts = msgpack.Decoder(WorkerCounts).decode
 
 
 class WorkerRequestMetrics(RequestMetrics):
-    """Request metrics of a worker. A request that needs the node has not failed."""
+    """Request metrics of a worker. A request that is forwarded to the node does not count as failed."""
 
     def note_error(self, name: str, error: BaseException) -> None:
         if not isinstance(error, NeedsNode):

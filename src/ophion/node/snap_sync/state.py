@@ -188,5 +188,8 @@ def _counted(batch: AccountBatch | None) -> tuple[AccountBatch, int] | None:
 
 
 def _unless_none(count: int) -> tuple[int, int] | None:
-    """Return the number of items in a response, or None if there are no items."""
+    """Return the number of items in a response, as value and as number of entries for `PeerChoice.ask`.
+
+    None if there are no items.
+    """
     return (count, count) if count else None

@@ -18,11 +18,11 @@ _MAX_MESSAGES: Final = 1000
 _MESSAGES_A_SECOND: Final = 500
 """Messages per second that a validator may send. Large networks and short block periods have a higher limit."""
 _MESSAGES_PER_VALIDATOR: Final = 20
-"""Messages per second and validator that a peer may send. A validator of another client relays two votes of every
-validator per block.
+"""Messages per second that a peer may send for each validator of the network. A validator that runs another client
+relays two votes of every validator per block.
 """
 _MESSAGES_PER_BLOCK: Final = 4
-"""Messages per block and validator that a peer may send, for block periods below 0.2 s."""
+"""Messages per block that a peer may send for each validator of the network, for block periods below 0.2 s."""
 _MIN_PERIOD_S: Final = 0.05
 """Minimum block period in the computation of the rate limit, in seconds."""
 _MAX_BYTES: Final = 64 * 1024 * 1024

@@ -23,7 +23,10 @@ class ValidatorNodes:
         """Nodes by validator. The value is True while the node is connected."""
 
     def validator_of(self, node: Address) -> Address:
-        """Return the validator for which a node acts. Without a proof, return the node's own address."""
+        """Return the validator for which a node acts.
+
+        For a node that has proved no validator, return the node's own address.
+        """
         return self._validators.get(node, node)
 
     def has_nodes(self, validator: Address) -> bool:

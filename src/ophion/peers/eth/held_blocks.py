@@ -69,8 +69,10 @@ class HeldBlocks:
         return True
 
     def take_over(self, peer: EthPeer, hash: Hash32, size: int) -> bool:
-        """Count a block of an unknown peer against the quota of a network member instead. Returns False if the sender
-        is a member already, if `peer` is no member, or if the quota of `peer` is used up.
+        """Count a block of an unknown peer against the quota of a network member instead.
+
+        `peer` is the member, which has sent the block too. Returns False if the first sender is a member already, if
+        `peer` is no member, or if the quota of `peer` is used up.
         """
         block = self._blocks[hash]
         if not block.is_unknown or not self._is_member(peer):

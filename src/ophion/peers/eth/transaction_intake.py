@@ -39,7 +39,9 @@ _BATCH: Final = 512
 _ON_THE_LOOP: Final = 128 * 1024
 """Messages below this size in bytes are split and hashed on the event loop, in about a millisecond."""
 _SHORT_QUEUE: Final = 128 * 1024
-"""If the queue of an unknown peer has at most this many bytes, its transactions are not fetched from other peers."""
+"""If the queue of an unknown peer has at most this many bytes, the queued transactions are not fetched from other
+peers.
+"""
 _MAX_INVALID: Final = 8_192
 _INVALID_PER_S: Final = 512.0
 """Rate limit of invalid transactions per second. Rejecting a transaction takes about 50 microseconds."""

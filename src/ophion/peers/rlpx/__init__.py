@@ -5,5 +5,5 @@
     capability   names, versions and message ids
     disconnect   the Disconnect message, in the encodings that clients use
 
-Encryption, frames and compression are in the extension (`ophion.native.wire`).
+Encryption, frames and compression are in the Rust extension (`ophion.native.wire`).
 """

@@ -164,8 +164,8 @@ class HistoryDownload:
     ) -> None:
         """Send a request to one peer after another, until a peer sends something. `first` is the first requested block.
 
-        Raises `RequestFailed` if no peer sends anything and `is_needed` is set. The flag is False if the step can
-        already write other blocks.
+        Raises `RequestFailed` if no peer sends anything and `is_needed` is set. `is_needed` is False if the headers of
+        this step begin with blocks that need no request: `step` then writes only those.
         """
         tried: set[EthPeer] = set()
         while True:

@@ -77,7 +77,9 @@ class LoginThrottle:
             self._store(key, record)
 
     def succeeded(self, address: str, name: str) -> None:
-        """Reset the counts of an address and user name after a successful login."""
+        """After a successful login, reset the count of this address and user name, and subtract it from the count of
+        the address's network.
+        """
         pair, network = _pair(address, name), (_network(address), None)
         record = self._recent(network)
         if record is not None:

@@ -37,7 +37,7 @@ class ClientSession(HttpSession, Protocol):
         """The methods that this session permits now."""
 
     def join(self, user: SessionUser) -> None:
-        """Call `session_ended` of this connection when the token ends."""
+        """Register a connection. The session calls the connection's `session_ended` when the token ends."""
 
     def leave(self, user: SessionUser) -> None:
         """Remove a connection that `join` has added; may be called twice."""
@@ -79,8 +79,10 @@ class Session:
         refuse: Callable[..., Reply],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Create a session for a valid token. `left_s` returns the seconds for which a token with these claims stays
-        valid. Afterwards, `refuse` replaces `handle`.
+        """Create a session for a valid token.
+
+        `left_s` returns the seconds for which a token with these claims stays valid. When the session ends, `refuse`
+        replaces `handle`.
         """
         self._claims = claims
         self._left_s = left_s

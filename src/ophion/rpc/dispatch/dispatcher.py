@@ -131,7 +131,7 @@ class Dispatcher:
         return reply
 
     def _send(self, bound: BoundMethod, raw: bytes, caller: Caller | None, id_text: bytes) -> Reply:
-        """Submit a raw transaction that the extension has decoded from the message."""
+        """Submit a raw transaction that the Rust extension has decoded from the message."""
         if bound.submit is None:
             return self._call(
                 bound if bound.decode is None else bound._replace(invoke=bound.call), (raw,), caller, id_text

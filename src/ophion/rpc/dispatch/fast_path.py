@@ -1,4 +1,4 @@
-"""Fast paths of the dispatcher: plain requests that the extension reads without building a JSON document.
+"""Fast paths of the dispatcher: plain requests that the Rust extension reads without building a JSON document.
 
     body -> PlainRequests.read -> answer            a read at the latest block that Rust answers by itself
                                -> raw transaction   goes to the pool without a handler

@@ -197,7 +197,10 @@ async def reset(ctx: RpcContext, options: AnyParam | None = None) -> Nothing:
 
 
 async def _opened(dev: DevNode, url: object, number: int | None) -> Fork:
-    """Open the fork that a reset request names. Settings missing from the request come from the current fork."""
+    """Open the fork that a reset request names.
+
+    Settings missing from the request come from the current fork, except the block number.
+    """
     from ophion.dev.fork.remote_state import Fork
     from ophion.dev.fork.settings import ForkSettings
 

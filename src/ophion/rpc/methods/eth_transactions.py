@@ -80,8 +80,8 @@ def eth_call(
     """Executes a call on the state after a block and returns its output, without changing the state.
 
     Without `to`, creates a contract and returns its code. A revert is error 3 with the revert data. Overrides replace
-    parts of accounts and of the block for this call. Without a gas price, the base fee is 0 (with `--preset=anvil`,
-    that of the block). Null if the block does not exist.
+    parts of accounts and of the block for this call. Without a gas price, the base fee is 0 (with `--preset=anvil`, the
+    base fee of the block). Null if the block does not exist.
     """
     queries = ctx.queries
     if block is BlockTag.LATEST and block_overrides is None:
@@ -194,7 +194,7 @@ async def eth_create_access_list(
 ) -> AccessListResult:
     """Returns the accounts and slots that a call accesses (its access list), and the gas that it uses with this list.
 
-    For a failed call, the result has the access list and the reason in `error`.
+    For a call that reverts or halts, the result has the access list and the reason in `error`.
     """
     view = await ctx.queries.pending() if block is BlockTag.PENDING else _known_view(ctx, block)
     return await list_access(ctx, view, call, state_overrides)

@@ -100,7 +100,10 @@ def set_coinbase(ctx: RpcContext, address: AddressParam) -> Boolean:
 
 @method("miner_changeTargetGasLimit", needs={"mining"})
 def change_target_gas_limit(ctx: RpcContext, gas_limit: QuantityParam) -> Boolean:
-    """Sets the target gas limit of this node's blocks. The gas limit approaches the target within the rules."""
+    """Sets the target gas limit of this node's blocks.
+
+    The gas limit of each block moves towards the target as far as the protocol allows.
+    """
     if not 5000 <= gas_limit < 2**63:
         raise invalid_params("gasLimit: a value from 5000 on is expected")
     ctx.mining.set_target_gas_limit(gas_limit)

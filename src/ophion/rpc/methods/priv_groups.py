@@ -30,7 +30,7 @@ GroupsJson = Annotated[
 async def create_privacy_group(
     ctx: RpcContext, group: GroupRequestParam, name: TextParam = "", description: TextParam = ""
 ) -> Text:
-    """Create a group and send it to its members, which must include this node. Returns the group's id."""
+    """Creates a group and sends it to its members, which must include this node. Returns the group's id."""
     wanted = (group.name if group.name is not None else name, group.description or description)
     try:
         return base64_text((await private(ctx).create_group(group.addresses, *wanted)).id)
@@ -40,7 +40,7 @@ async def create_privacy_group(
 
 @method("priv_deletePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def delete_privacy_group(ctx: RpcContext, group: GroupIdParam) -> Text:
-    """Mark a group as deleted on all its members; its state stays. Returns the group's id."""
+    """Marks a group as deleted on all its members; its state stays. Returns the group's id."""
     try:
         return base64_text(await private(ctx).delete_group(group))
     except EnclaveError as error:
@@ -49,7 +49,7 @@ async def delete_privacy_group(ctx: RpcContext, group: GroupIdParam) -> Text:
 
 @method("priv_findPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the groups that have exactly these members."""
+    """Returns the groups that have exactly these members."""
     try:
         return [group_object(group) for group in await private(ctx).find_groups(addresses)]
     except EnclaveError as error:
@@ -58,14 +58,14 @@ async def find_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJso
 
 @method("privx_findFlexiblePrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_flexible_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the flexible groups that have exactly these members (`--privacy-flexible-groups-enabled`)."""
+    """Returns the flexible groups that have exactly these members (`--privacy-flexible-groups-enabled`)."""
     return [group_object(group) for group in await _flexible_groups(ctx, addresses)]
 
 
 @method("privx_findOnchainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 @method("privx_findOnChainPrivacyGroup", needs={"privacy"}, without=PRIVACY_OFF)
 async def find_onchain_privacy_group(ctx: RpcContext, addresses: KeysParam) -> GroupsJson:
-    """Return the result of `priv_findFlexiblePrivacyGroup` with the type ONCHAIN, the older name of FLEXIBLE."""
+    """Returns the result of `priv_findFlexiblePrivacyGroup` with the type ONCHAIN, the older name of FLEXIBLE."""
     return [group_object(group) | {"type": _ONCHAIN} for group in await _flexible_groups(ctx, addresses)]
 
 

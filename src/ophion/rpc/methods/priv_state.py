@@ -55,7 +55,7 @@ async def _view(ctx: RpcContext, block: BlockId) -> BlockView:
 
 @method("priv_call", needs={"privacy"}, without=PRIVACY_OFF)
 async def priv_call(ctx: RpcContext, group: GroupIdParam, call: CallParam, block: BlockParam = BlockTag.LATEST) -> Data:
-    """Execute a call on the state of a group after a block and return its result, without any change.
+    """Executes a call on the state of a group after a block and returns its result, without any change.
 
     `to` is required. A revert is error 3 with the revert data.
     """
@@ -70,20 +70,20 @@ async def priv_call(ctx: RpcContext, group: GroupIdParam, call: CallParam, block
 async def get_code(
     ctx: RpcContext, group: GroupIdParam, address: AddressParam, block: BlockParam = BlockTag.LATEST
 ) -> Data:
-    """Return the code of a contract in the state of a group after a block."""
+    """Returns the code of a contract in the state of a group after a block."""
     view = await _view(ctx, block)
     return (await private(ctx).state(group, view)).code(address)
 
 
 @method("priv_debugGetStateRoot", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_state_root(ctx: RpcContext, group: GroupIdParam, block: BlockParam = BlockTag.LATEST) -> HashResult:
-    """Return the root of a group's state after a block. Members with the same state have the same root."""
+    """Returns the root of a group's state after a block. Members with the same state have the same root."""
     return await private(ctx).root(group, (await _view(ctx, block)).header.number)
 
 
 @method("priv_traceTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def trace_transaction(ctx: RpcContext, hash: HashParam) -> TraceResult | None:
-    """Return the flat trace of a private transaction by the hash of its privacy marker transaction.
+    """Returns the flat trace of a private transaction by the hash of its privacy marker transaction.
 
     Null if this node has no receipt of the private transaction.
     """
@@ -110,35 +110,35 @@ def _subscriptions(ctx: RpcContext) -> PrivateSubscriptions:
 
 @method("priv_getLogs", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_logs(ctx: RpcContext, group: GroupIdParam, filter: PrivateSearchParam) -> PrivateLogsJson:
-    """Return logs of a group's private transactions in a range of blocks; the default range is all blocks."""
+    """Returns logs of a group's private transactions in a range of blocks; the default range is all blocks."""
     await private(ctx).enter(group)
     return await private_logs.search(ctx, of_group(filter, group))
 
 
 @method("priv_newFilter", needs={"privacy"}, without=PRIVACY_OFF)
 async def new_filter(ctx: RpcContext, caller: Caller, group: GroupIdParam, filter: LogQueryParam) -> Text:
-    """Install a filter for new logs of a group; returns its id."""
+    """Installs a filter for new logs of a group; returns its id."""
     await private(ctx).enter(group)
     return _filters(ctx).install(group, filter, client_of(caller))
 
 
 @method("priv_uninstallFilter", needs={"privacy"}, without=PRIVACY_OFF)
 async def uninstall_filter(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> Boolean:
-    """Remove a filter of a group; returns whether the filter existed."""
+    """Removes a filter of a group; returns whether the filter existed."""
     await private(ctx).tenants.authorize(group)
     return _filters(ctx).uninstall(group, filter_id)
 
 
 @method("priv_getFilterChanges", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_filter_changes(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
-    """Return the logs that a filter has found since the last poll."""
+    """Returns the logs that a filter has found since the last poll."""
     await private(ctx).enter(group)
     return await _filters(ctx).changes(group, filter_id, ctx.lanes.read)
 
 
 @method("priv_getFilterLogs", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextParam) -> PrivateLogsJson:
-    """Return every log that matches a filter's range, addresses and topics, including logs returned before."""
+    """Returns every log that matches a filter's range, addresses and topics, including logs returned before."""
     await private(ctx).enter(group)
     return await private_logs.search(ctx, _filters(ctx).query(group, filter_id))
 
@@ -147,13 +147,13 @@ async def get_filter_logs(ctx: RpcContext, group: GroupIdParam, filter_id: TextP
 async def subscribe(
     ctx: RpcContext, caller: Caller, group: GroupIdParam, kind: AnyParam = None, options: OptionsParam = None
 ) -> Quantity:
-    """Subscribe this connection to the logs of a group; returns the subscription id. The only kind is `logs`."""
+    """Subscribes this connection to the logs of a group; returns the subscription id. The only kind is `logs`."""
     await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).subscribe(cast(Subscriber, caller), group, kind, options)
 
 
 @method("priv_unsubscribe", needs={"privacy"}, transports={WEBSOCKET}, without=PRIVACY_OFF)
 async def unsubscribe(ctx: RpcContext, caller: Caller, group: GroupIdParam, subscription: AnyParam = None) -> Boolean:
-    """End a subscription of this connection; returns true, or an error when the subscription does not exist."""
+    """Ends a subscription of this connection; returns true, or an error when the subscription does not exist."""
     await private(ctx).tenants.authorize(group)
     return _subscriptions(ctx).unsubscribe(caller, group, read_id(subscription))

@@ -43,7 +43,7 @@ StatusJson = Annotated[dict[str, Any], object_result("status", "status of privat
 
 @method("eea_sendRawTransaction", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def send_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam) -> HashResult:
-    """Check a signed private transaction, send it to its participants and return the hash of its marker transaction.
+    """Checks a signed private transaction, sends it to its participants and returns the hash of its marker transaction.
 
     The privacy marker transaction is a public transaction whose data is the key of the sealed payload. All checks run
     before the payload is sent. A private nonce may be higher than the account's next private nonce. The private
@@ -54,7 +54,7 @@ async def send_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam)
 
 @method("priv_distributeRawTransaction", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def distribute_raw_transaction(ctx: RpcContext, transaction: SignedPrivateParam) -> Data:
-    """Check and distribute a signed private transaction; the client sends the privacy marker transaction itself.
+    """Checks and distributes a signed private transaction; the client sends the privacy marker transaction itself.
 
     Returns the key of the payload, which is the data of the marker transaction.
     """
@@ -64,7 +64,7 @@ async def distribute_raw_transaction(ctx: RpcContext, transaction: SignedPrivate
 @method("eea_getTransactionReceipt", needs={"privacy"}, without=PRIVACY_OFF)
 @method("priv_getTransactionReceipt", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateReceiptJson | None:
-    """Return the receipt of a private transaction by the hash of its privacy marker transaction.
+    """Returns the receipt of a private transaction by the hash of its privacy marker transaction.
 
     Null while the marker transaction is not mined, and on nodes that are not participants. `status` is 0x1 for success,
     0x0 for failure, and 0x2 when the transaction could not be executed (for example because of a wrong private nonce).
@@ -79,7 +79,7 @@ async def get_transaction_receipt(ctx: RpcContext, hash: HashParam) -> PrivateRe
 
 @method("priv_getPrivateTransaction", needs={"privacy"}, without=PRIVACY_OFF)
 async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTransactionJson | None:
-    """Return a private transaction by the hash of its privacy marker transaction.
+    """Returns a private transaction by the hash of its privacy marker transaction.
 
     The key `hash` of the result is the hash of the private transaction. Null while the marker transaction is not mined,
     and on nodes that are not participants.
@@ -90,7 +90,7 @@ async def get_private_transaction(ctx: RpcContext, hash: HashParam) -> PrivateTr
 
 @method("priv_getTransactionCount", needs={"privacy"}, exact_count=True, without=PRIVACY_OFF)
 async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: GroupIdParam) -> Quantity:
-    """Return the number of an account's executed private transactions in a group; 0 for an unknown group."""
+    """Returns the number of an account's executed private transactions in a group; 0 for an unknown group."""
     try:
         return await private(ctx).nonce(group, address)
     except EnclaveError as error:
@@ -102,7 +102,7 @@ async def get_transaction_count(ctx: RpcContext, address: AddressParam, group: G
 async def get_eea_transaction_count(
     ctx: RpcContext, address: AddressParam, private_from: KeyParam, private_for: KeysParam
 ) -> Quantity:
-    """Return the number of an account's executed private transactions in the group of a sender and its recipients."""
+    """Returns the number of an account's executed private transactions in the group of a sender and its recipients."""
     privacy, members = private(ctx), [private_from, *private_for]
     try:
         return await privacy.nonce(legacy_id(members), address, members)
@@ -112,7 +112,7 @@ async def get_eea_transaction_count(
 
 @method("priv_getPrivacyPrecompileAddress", needs={"privacy"}, without=NO_PRECOMPILE)
 def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
-    """Return the address to which privacy marker transactions are sent."""
+    """Returns the address to which privacy marker transactions are sent."""
     return private(ctx).precompile
 
 
@@ -121,7 +121,7 @@ def get_privacy_precompile_address(ctx: RpcContext) -> AddressResult:
 
 @method("priv_explain", needs={"privacy"}, without=PRIVACY_OFF)
 async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
-    """Explain what this node knows of a private transaction, by the hash of its privacy marker transaction.
+    """Explains what this node knows of a private transaction, by the hash of its privacy marker transaction.
 
     `state` is `executed`, `failed`, `invalid`, `pending` (the marker transaction is not mined), `waiting`, `suspended`,
     `no payload` (this node is no participant, or the payload has not arrived: `askFrom` lists connected group members),
@@ -132,7 +132,7 @@ async def explain(ctx: RpcContext, hash: HashParam) -> ExplanationJson:
 
 @method("priv_catchUp", needs={"privacy"}, without=PRIVACY_OFF)
 async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quantity:
-    """Request missing payloads of one group, or of all groups, from the other members.
+    """Requests missing payloads of one group, or of all groups, from the other members.
 
     Returns how many payloads arrived. Each payload is executed at the position of its privacy marker transaction; later
     transactions of its group are executed again.
@@ -142,5 +142,5 @@ async def catch_up(ctx: RpcContext, group: GroupIdParam | None = None) -> Quanti
 
 @method("priv_status", needs={"privacy"}, without=PRIVACY_OFF)
 def status(ctx: RpcContext) -> StatusJson:
-    """Return keys, peers, groups and outbox of the enclave, and the block that private states have reached."""
+    """Returns keys, peers, groups and outbox of the enclave, and the block that private states have reached."""
     return private(ctx).status()

@@ -1,7 +1,8 @@
 """Requests that only a node with the preset `anvil` accepts, as Anvil does: call objects with numbers without digits.
 
 The interface of Pantheon 1.2 refuses the number `"0x"`. Anvil reads it as 0, and clients send it. With the preset
-`anvil`, a request is changed before it is decoded. Two errors get Anvil's texts, which suites of clients compare.
+`anvil`, a request is changed before it is decoded. Two errors get Anvil's texts, because test suites of client
+libraries compare them.
 """
 
 from __future__ import annotations

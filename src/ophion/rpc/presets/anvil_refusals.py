@@ -217,13 +217,13 @@ def _first(params: Sequence[Any]) -> Iterator[Any]:
 
 
 def _call_addresses(params: Sequence[Any]) -> Iterator[Any]:
-    """Yield the addresses of a call object, and those of the state overrides behind the block."""
+    """Yield the addresses in a call object, and in the state overrides after the block parameter."""
     yield from _object_addresses(params)
     yield from _override_addresses(params[2] if len(params) > 2 else None)
 
 
 def _traced_addresses(params: Sequence[Any]) -> Iterator[Any]:
-    """Yield the addresses of `debug_traceCall`, whose state overrides are in the options of the trace."""
+    """Yield the addresses in the parameters of `debug_traceCall`. Its state overrides are in the trace options."""
     yield from _object_addresses(params)
     options = params[2] if len(params) > 2 else None
     yield from _override_addresses(options.get("stateOverrides") if isinstance(options, dict) else None)

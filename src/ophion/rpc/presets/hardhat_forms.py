@@ -2,7 +2,7 @@
 
 Hardhat's node answers true where Anvil answers null, and has error texts of its own. Projects compare both. A method is
 wrapped after it is bound: null results of cheat codes become true, and errors get the code, the text and the `data` of
-Hardhat's node. Errors without a counterpart there keep their texts.
+Hardhat's node. An error that Hardhat's node does not have keeps its text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BOTH_WITH_TIP: Final = "Cannot send both gasPrice and maxPriorityFeePerGas"
 _REQUESTS: Final[Mapping[str, str]] = {
     "contract creation without any data provided": "Contract creation without any data provided",
 }
-"""Texts of Hardhat's node by the detail of an error about parameters."""
+"""Texts of Hardhat's node for errors about parameters, by the detail of Ophion's error."""
 
 
 class Sent(Struct, frozen=True):
@@ -55,7 +55,7 @@ class Sent(Struct, frozen=True):
 
 
 class _Decoded(Struct, frozen=True):
-    """Decoded parameters, and the parameters as the client sent them, which errors name."""
+    """Parameters of a method: as the client sent them (`params`, for error texts), and decoded (`values`)."""
 
     params: Any
     values: Any
@@ -97,7 +97,7 @@ def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
 
 
 def _reporting(function: Invoke, encode: Callable[[Any], bytes], ctx: RpcContext) -> Invoke:
-    """Return the function with an error in place of the hash of a transaction that is mined and has failed."""
+    """Return the function, changed to raise an error if the sent transaction is mined and has failed."""
 
     async def invoke(params: Any, caller: Any) -> Any:
         value = await function(params, caller)

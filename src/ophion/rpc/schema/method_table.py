@@ -137,7 +137,7 @@ def _bound(spec: MethodSpec, context: ServiceContext) -> BoundMethod:
 
 
 def _with_errors(bound: BoundMethod, reword: Callable[[OphionError], OphionError]) -> BoundMethod:
-    """Return the same method, whose errors are replaced by `reword`."""
+    """Return the method with each error replaced by `reword(error)`."""
 
     async def awaited(result: Awaitable[Any]) -> Any:
         try:

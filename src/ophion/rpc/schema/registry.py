@@ -144,7 +144,8 @@ def _specs_in(module: ModuleType) -> Iterator[MethodSpec]:
 class _Names(Collection[str]):
     """The method names that a node knows. A membership test imports only as many method files as it needs.
 
-    Only a development node knows the names of cheat codes, because tools detect other clients by these names.
+    Only a development node knows the names of cheat codes, because tools take a node with these names for Anvil or
+    Hardhat's node.
     """
 
     def __init__(self, registry: Registry, context: ServiceContext) -> None:

@@ -1,7 +1,7 @@
 """Renders domain values as JSON objects.
 
-The extension renders blocks, receipts and logs of the chain. This module renders objects that exist only in Python: the
-pending block, uncles, node information and pool entries.
+The Rust extension renders blocks, receipts and logs of the chain. This module renders objects that exist only in
+Python: the pending block, uncles, node information and pool entries.
 """
 
 from __future__ import annotations

@@ -218,7 +218,7 @@ def encode_data(value: bytes) -> bytes:
 
 
 def encode_spliced(value: bytes) -> bytes:
-    """Return JSON text that the extension has rendered, unchanged."""
+    """Return JSON text that the Rust extension has rendered, unchanged."""
     return value
 
 

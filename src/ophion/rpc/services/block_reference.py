@@ -78,7 +78,7 @@ def _read(view: BlockView, read: Callable[[BlockView], T]) -> T | None:
 def block_range(ctx: RpcContext, first: BlockTag | int, last: BlockTag | int) -> range:
     """Return the block numbers from `first` to `last`, both included, limited by the head.
 
-    Raises -32602 if `first` is above `last`.
+    Raises -32602 if `first` is above `last`. A range from a future block to a tag is empty.
     """
     start, end = _number(ctx, first), _number(ctx, last)
     head = ctx.queries.head_number

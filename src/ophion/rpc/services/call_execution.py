@@ -131,7 +131,8 @@ def _observe(
     request: CallRequest,
     overrides: Overrides,
 ) -> None:
-    """Report a call to the observer of a development node if the call failed or may have written to the console.
+    """Report a call to the observer of a development node if the call failed or may have written to the console, or if
+    the observer asks for all calls.
 
     `seen` is the value of `console_reads` before the call; a later change means that a contract wrote to the console.
     """
@@ -240,7 +241,10 @@ def _max_gas(ctx: RpcContext, env: BlockEnv, gas_limit: int, requested: Call) ->
 
 
 async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrides: Overrides | None) -> dict[str, Any]:
-    """Return the access list of a call, and the gas used. A failed call has an access list too, and its error."""
+    """Return the access list of a call.
+
+    A call that reverts or halts also has an access list. Raises `RpcError` for an invalid call and after the timeout.
+    """
     requested = checked(ctx, requested)
     state, env = view.state, view.env
     request = requested.request(gas_for(ctx, requested, view.header.gas_limit))
@@ -285,7 +289,10 @@ _INVALID: Final[dict[str, Callable[[str], RpcError]]] = {
 
 
 def refused(reason: str) -> RpcError:
-    """Return the error of a call that breaks a transaction rule. The extension reports the rule as `code: reason`."""
+    """Return the error of a call that breaks a transaction rule.
+
+    The Rust extension reports the rule as `code: reason`.
+    """
     code, _, text = reason.partition(": ")
     answer = _INVALID.get(code)
     return RpcError(SERVER_ERROR_CODE, text) if answer is None else answer(text)

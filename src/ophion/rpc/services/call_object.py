@@ -51,7 +51,7 @@ class Call:
         return replace(self, max_fee_per_blob_gas=price)
 
     def request(self, gas: int, strict: bool = True, checks_base_fee: bool = True) -> CallRequest:
-        """Return the call in the form of the extension, with this gas limit.
+        """Return the call in the form of the Rust extension, with this gas limit.
 
         The balance is checked only if the call names a sender. `strict` applies to calls without a `strict` key. If a
         call has both a gas price and EIP-1559 fees, the EIP-1559 fees apply. Without `checks_base_fee`, the price may

@@ -99,7 +99,7 @@ def check_time(seconds: int) -> int:
 
 
 def too_low(dev: DevNode, error: TimestampTooLow) -> RpcError:
-    """Return the error for a timestamp below the head's, with the text of the node of the preset."""
+    """Return the error for a timestamp below the head's, with the text of the client that the preset imitates."""
     if dev.identity.preset != "hardhat":
         return RpcError(INVALID_PARAMS_CODE, error.message)
     relation = f"lower than the previous block's timestamp {error.last}"

@@ -2,8 +2,8 @@
 
 hardhat-ethers asks for `hardhat_metadata`. If the node answers, hardhat-ethers sends a fixed gas limit without an
 estimate, and expects an error for a transaction that fails. With the preset `anvil`, only transactions with that gas
-limit are reported. Hardhat before 2.27 takes the gas limit of Anvil's blocks, which other clients set as well. That
-limit therefore counts only after a request for `hardhat_metadata`.
+limit are reported. With Hardhat before 2.27, hardhat-ethers sets the gas limit of Anvil's blocks. Other libraries set
+this limit too, so it counts only after a request for `hardhat_metadata`.
 """
 
 from __future__ import annotations

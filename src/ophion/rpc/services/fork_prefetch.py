@@ -1,4 +1,4 @@
-"""Fetches the state that a call or transaction reads in one batch, before a node that forks another chain runs it."""
+"""Fetches in one batch the state that a call or transaction reads, before a node that forks another chain runs it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Filter objects of log queries (json-rpc.md 3.5).
 
-`eth_getLogs`, `eth_newFilter` and the `logs` subscription share one decoder. The extension matches public logs.
+`eth_getLogs`, `eth_newFilter` and the `logs` subscription share one decoder. The Rust extension matches public logs.
 `LogQuery.matches` applies the same rule to private logs.
 """
 

@@ -1,7 +1,7 @@
 """Log searches: their limits, and the choice between event loop and worker threads (read lane).
 
 Searches of a few small blocks run on the event loop. All other searches run in the read lane with the deadline of the
-request. The result is JSON text from the extension. A result of more than one piece is streamed, so that it takes
+request. The result is JSON text from the Rust extension. A result of more than one piece is streamed, so that it takes
 little memory.
 """
 

@@ -61,7 +61,7 @@ _REFUSALS: Final[Mapping[str, int]] = {
     "tip-above-fee": -32602,
     "init-code": -38025,
 }
-"""JSON-RPC codes of the errors that fail the whole request, by the name of the error in the extension."""
+"""JSON-RPC codes of the errors that fail the whole request, by the name of the error in the Rust extension."""
 _ANVIL_REFUSALS: Final[Mapping[str, tuple[int, str]]] = {
     "intrinsic-gas": (SERVER_ERROR_CODE, "intrinsic gas too high -- CallGasCostMoreThanGasLimit"),
     "balance": (-32003, "Insufficient funds for gas * price + value"),
@@ -315,8 +315,9 @@ class Simulator:
 
 
 def _with_open_ends(call: Call) -> tuple[CallRequest, int | None, int | None, bool]:
-    """Return a call for the extension as a tuple: request, gas, nonce, and whether the call has a gas price. Gas or
-    nonce is None if the call does not set it.
+    """Return a call for the Rust extension as a tuple: request, gas, nonce, and whether the call has a gas price.
+
+    Gas or nonce is None if the call does not set it.
     """
     gas = None if call.gas is None else min(call.gas, _MAX_UINT64)
     return call.request(gas or 0), gas, call.nonce, call.gas_price is not None

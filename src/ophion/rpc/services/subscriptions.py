@@ -300,8 +300,8 @@ class Subscriptions:
     def _on_new_head(self, event: ChainEvent) -> None:
         """If there are few subscribers, send the new head already before the pool processes the block.
 
-        In all other cases, `_on_chain_event` sends the heads in order: with unsent earlier notifications, many
-        subscribers, a subscriber of full blocks, or an event of several blocks.
+        Otherwise `_on_chain_event` sends the heads in order: if earlier notifications are unsent, if there are many
+        subscribers or a subscriber of full blocks, or if the event has several blocks.
         """
         was_finished, self._unfinished = self._unfinished is None, event if self._by_id else None
         heads = self._of(SubscriptionKind.NEW_HEADS)

@@ -21,7 +21,9 @@ _MAX_SHARE: Final = 4
 """Divisor of the cache size: a single trace may take at most a quarter of the cache."""
 
 TraceKey: TypeAlias = tuple[Hash32, bytes]
-"""Hash of the block and kind of the trace. The kind of the trace of a transaction begins with its index."""
+"""Hash of the block and kind of the trace. For the trace of one transaction, the kind begins with the transaction's
+index.
+"""
 
 
 class TraceCache:

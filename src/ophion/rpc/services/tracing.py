@@ -1,6 +1,6 @@
 """Streams the results of tracing methods.
 
-Bodies and states are read in the trace lane, never on the event loop. The EVM runs in a thread of the extension.
+Bodies and states are read in the trace lane, never on the event loop. The EVM runs in a thread of the Rust extension.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def _flag(members: Mapping[str, Any], name: str) -> bool:
 
 
 def _struct_logs(members: Mapping[str, Any]) -> TraceKind:
-    """Choose the struct log format: geth's if a newer option is given, else Pantheon 1.2's (json-rpc.md 9, line 20)."""
+    """Choose the struct log format: geth's if a geth option is given, else Pantheon 1.2's (json-rpc.md 9, line 20)."""
     storage, stack = not _flag(members, "disableStorage"), not _flag(members, "disableStack")
     if all(members.get(name) is None for name in _STANDARD_OPTIONS):
         return TraceKind.struct_logs(storage=storage, memory=not _flag(members, "disableMemory"), stack=stack)

@@ -29,7 +29,8 @@ _NAMES: Final = {first + offset: name for first, names in _GROUPS.items() for of
 
 
 _TOKENS: Final = re.compile(rb'{"ops":\[|"pc":(\d+)|\],"code":"0x([0-9a-f]*)"')
-"""Start of a `vmTrace` or of a call in it, position of a step, and end with the code.
+"""Matches three parts of a `vmTrace`: the start of the trace or of a call in it, the position of a step, and the end,
+which has the code.
 
 Calls nest up to 1,024 deep, which is too deep for JSON decoders. So the text is changed at these tokens. No other
 part of a replay has them.

@@ -25,7 +25,7 @@ _CERTIFICATE: Final = 11
 _HEADER_BYTES: Final = 4
 """Type and length of a handshake message."""
 _LENGTH_BYTES: Final = 3
-"""Length of a certificate and of a list of certificates."""
+"""Size in bytes of the length before a certificate, and of the length before a list of certificates."""
 _FINGERPRINT_BYTES: Final = 32
 _MAX_VERIFIED: Final = 20 * 1024
 """Limit of remembered certificates: the number of sessions that OpenSSL caches."""

@@ -58,7 +58,8 @@ class PageOrigins(OriginList):
         return self._is_own(text) or self._is_same_server(text, (host or b"").decode("latin-1").lower())
 
     def _is_same_server(self, origin: str, host: str) -> bool:
-        """Return whether a page calls the server that served it. Ports are ignored, because they may be mapped.
+        """Return whether a page calls the server that served it. The port of this service is not compared, because the
+        port may be mapped.
 
         The host must be an IP address or a listed name: an unlisted name could be DNS rebinding.
         """

@@ -464,8 +464,8 @@ class HttpConnection(asyncio.Protocol):
     def _learn(self, data: bytes, position: int, session: Session | None) -> None:
         """Let the fast path remember the head of the request that begins at `position`.
 
-        `session` is the session before the request. If the request has changed the session, its head is not stored. A
-        gateway stores the head anyway, because its sessions hold no token.
+        `session` is the session before the request. If the request has changed the session, the head is not stored. A
+        gateway stores the head anyway, because a gateway's sessions hold no token.
         """
         size = self.heads.learnable_bytes
         if size < 0 or self.is_ending:

@@ -30,7 +30,10 @@ class PlainHeads:
         """HTTP request heads that accept compressed answers."""
 
     def learn(self, message: bytes, body_size: int, accepts_gzip: bool = False) -> None:
-        """Store the HTTP head of a message: all bytes before its body. A full table is cleared first."""
+        """Store the HTTP head of a message: all bytes before its body.
+
+        A full table is cleared first. A head above the size limit is not stored.
+        """
         end = message.find(END_OF_HEAD) + 4
         if len(message) - end != body_size or end > self._max_head_bytes:
             return

@@ -112,7 +112,7 @@ class DirectReply(Protocol):
     """An answer of another server that is copied to the client unchanged (gateway/fast_path.py)."""
 
     def as_pending(self) -> PendingReply[Any]:
-        """Deliver the answer to a `PendingReply` instead of the client."""
+        """Deliver the answer to a `PendingReply` instead of to the client."""
 
 
 def _do_nothing() -> None:
