@@ -6,8 +6,7 @@ from collections import deque
 
 import pytest
 
-from ophion.consensus.bft.client_profiles import WireProfileChoice
-from ophion.consensus.bft_header_form import HeaderFormChoice
+from ophion.consensus.bft_form_choices import HeaderFormChoice, WireProfileChoice
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.producer.options import ConsensusConfig
