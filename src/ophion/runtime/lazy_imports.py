@@ -99,6 +99,8 @@ class _Later(ModuleType):
 
 _LATER = (
     "asyncio.sslproto",
+    "asyncio.staggered",
+    "asyncio.trsock",
     "copy",
     "getpass",
     "gzip",
@@ -109,8 +111,12 @@ _LATER = (
     "locale",
     "msgspec.inspect",
     "msgspec.json",
+    "msgspec.msgpack",
+    "msgspec.toml",
+    "msgspec.yaml",
     "ntpath",
     "platform",
+    "subprocess",
     "textwrap",
     "tokenize",
     "urllib.parse",
@@ -129,9 +135,12 @@ def _quote_from_bytes(text: bytes, safe: str = "/") -> str:
 _KNOWN = {
     "inspect": INSPECTIONS,
     "platform": {"system": lambda: os.uname().sysname},
+    "subprocess": {"PIPE": -1, "STDOUT": -2, "DEVNULL": -3, "SubprocessError": OSError},
     "urllib.parse": {"quote_from_bytes": _quote_from_bytes},
 }
-"""Attributes that other modules read while the command starts. `uuid` reads the name of the system."""
+"""Attributes that other modules read while the command starts. `uuid` reads the name of the system, asyncio and uvloop
+read names of `subprocess`. uvloop raises that error only if a `preexec_fn` of its own subprocess fails; none is given.
+"""
 
 
 def prepare() -> None:
