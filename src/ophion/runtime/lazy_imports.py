@@ -15,6 +15,7 @@ from threading import RLock
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
+from ophion.runtime.bytecode_files import read_bytecode_directly
 from ophion.runtime.garbage_collection import while_starting
 from ophion.runtime.inspect_replacement import INSPECTIONS
 from ophion.runtime.interrupts import end_at_once, end_by_inherited_signals
@@ -148,6 +149,7 @@ def prepare() -> None:
     end_at_once()
     end_by_inherited_signals()
     while_starting()
+    read_bytecode_directly()
     load_later(_LATER, _KNOWN)
     # msgspec works without typing_extensions, and the program starts faster without this import
     with left_out("typing_extensions"):
