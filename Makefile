@@ -117,5 +117,5 @@ $(BUILT): $(PACKAGES) $(CRATES) pyproject.toml
 
 # Bytecode, written even where Python is told not to write any: a start without it takes twice as long.
 $(COMPILED): $(BUILT) $(shell find src -name '*.py' 2>/dev/null)
-	@$(BIN)/python -m compileall -q src/ophion
+	@$(BIN)/python -m compileall -q "$(CURDIR)/src/ophion"
 	@touch $@

@@ -52,6 +52,8 @@ ELSEWHERE = {
     "dev/genesis_number.py": "tests/integration/test_anvil_link.py",
     "dev/erc20.py": "tests/clients/test_anvil_differential.py",
     "dev/cheat_codes.py": "tests/integration/test_dev_node.py",
+    "consensus/bft_form_choices.py": "two enumerations; tests/unit/producer/test_options.py",
+    "runtime/metric_category.py": "an enumeration; tests/unit/runtime/test_metrics.py",
     "dev/execution_observer.py": "a protocol and a record; tests/integration/test_dev_node.py tests the observer",
     "node/rpc_workers/__main__.py": "tests/integration/test_rpc_workers.py",
     "node/rpc_workers/node_state.py": "tests/unit/node/rpc_workers/test_worker_dispatcher.py",

@@ -44,14 +44,14 @@ def check(modules: set[str], most: int, absent: set[str]) -> None:
 
 def test_import_of_a_chain() -> None:
     modules = imported("import ophion, sys; ophion.Chain; print(*sys.modules)")
-    check(modules, 159, {"uvloop", "httptools", "hashlib", "ophion.rpc.transport", "ophion.peers.", "ophion.cli"})
+    check(modules, 149, {"uvloop", "httptools", "hashlib", "ophion.rpc.transport", "ophion.peers.", "ophion.cli"})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="modules of other systems differ")
 def test_start_of_a_development_node() -> None:
     modules = imported(COMMAND, *DEV)
     check(
-        modules, 283, {"_ssl", "_hashlib", "ast", "dis", "termios", "ophion.dev.fork.remote_state", "ophion.cli.help"}
+        modules, 268, {"_ssl", "_hashlib", "ast", "dis", "termios", "ophion.dev.fork.remote_state", "ophion.cli.help"}
     )
     assert "ophion.node.services" in modules
 
@@ -64,7 +64,7 @@ def test_export(tmp_path: Path) -> None:
     modules = imported(COMMAND, "export", "parquet", f"--data-path={tmp_path / 'data'}", "--network=dev", target)
     check(
         modules,
-        61,
+        62,
         {"asyncio", "_ssl", "pyarrow", "ast", "logging", "concurrent", "json", "queue", "ophion.node.config"}
         | {"ophion.peers", "ophion.chain."},
     )
@@ -73,7 +73,7 @@ def test_export(tmp_path: Path) -> None:
 
 def test_storage_commands() -> None:
     modules = imported("import sys, ophion.cli.storage; print(*sys.modules)")
-    check(modules, 38, {"asyncio", "_ssl", "ophion.node.config", "ophion.peers", "ophion.chain.", "ophion.chainspec"})
+    check(modules, 36, {"asyncio", "_ssl", "ophion.node.config", "ophion.peers", "ophion.chain.", "ophion.chainspec"})
 
 
 def test_version() -> None:
@@ -91,4 +91,4 @@ def test_methods_that_are_imported_after_the_start() -> None:
         "print(*sys.modules)"
     )
     modules = imported(code)
-    check(modules, 289, {"ophion.consensus.bft.engine", "ophion.consensus.clique_snapshot", "ophion.proofs"})
+    check(modules, 275, {"ophion.consensus.bft.engine", "ophion.consensus.clique_snapshot", "ophion.proofs"})

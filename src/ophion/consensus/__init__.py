@@ -11,6 +11,7 @@ All code in this package is pure: no clock, no I/O, no threads, no keys. Time is
     clique            proof of authority as in EIP-225; clique_snapshot is its voting state
     merge             headers at and after the merge
     bft/              IBFT 2.0 and QBFT; bft/bft_schedule moves a chain from IBFT 2.0 to QBFT
+    bft_form_choices  the forms that options of a validator choose
     clique_to_qbft    moves a chain from Clique to QBFT at a block
     missed_migration  detects that the network has moved to QBFT without this node
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from enum import Enum
 from typing import Final
 
 from msgspec.structs import replace
 
 from ophion.chainspec.consensus_parameters import HeaderForm
 from ophion.chainspec.forks import Fork, Milestone
+from ophion.consensus.bft_form_choices import HeaderFormChoice
 from ophion.consensus.header_rules import check_tail
 from ophion.errors import InvalidHeader
 from ophion.primitives.header import Header
@@ -34,16 +34,6 @@ _OPHION: Final = "ophion/"
 _FIRST_SHORT: Final = (24, 5, 2)
 _LAST_WITH_BLOBS: Final = (24, 5)
 _FIRST_FULL: Final = (26, 1, 0)
-
-
-class HeaderFormChoice(Enum):
-    """The configured form of the first header after Shanghai."""
-
-    AUTO = "auto"
-    """Use the header form of the genesis file, else of the connected validators, else the full form."""
-    FULL = "full"
-    SHORT = "short"
-    SHORT_BLOBS = "short-blobs"
 
 
 def check_form(header: Header, fork: Fork) -> None:

@@ -18,10 +18,8 @@ from ophion.chain.fork_choice import HeadChange
 from ophion.chain.importer import Importer
 from ophion.chain.queries import ChainQueries
 from ophion.consensus.engine import BlockPreferences
-from ophion.dev.block_json import impersonated_signature
 from ophion.dev.clock import ClockState, DevClock
 from ophion.dev.engine import DevEngine, NextHeader
-from ophion.dev.execution_observer import ExecutionObserver
 from ophion.dev.head_control import HeadControl
 from ophion.dev.sealer import DevSealer
 from ophion.native.executor import AccountOverride
@@ -31,11 +29,12 @@ from ophion.pool.pool import TxPool
 from ophion.primitives.header import HashedHeader
 from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import Assembler
-from ophion.wallet.unsigned_transaction import UnsignedTransaction
 
 if TYPE_CHECKING:
     from ophion.dev.dumped_chain import DumpedBlock
+    from ophion.dev.execution_observer import ExecutionObserver
     from ophion.dev.fork.remote_state import Fork
+    from ophion.wallet.unsigned_transaction import UnsignedTransaction
 
 _BUILD_DEADLINE_S = 30.0
 
@@ -306,6 +305,9 @@ class DevNode:
 
     def unsigned(self, transaction: UnsignedTransaction, sender: Address) -> Transaction:
         """Return a transaction of an impersonated account."""
+        # lazy import: only transactions of impersonated accounts need this module
+        from ophion.dev.block_json import impersonated_signature
+
         return Transaction.impersonated(transaction.with_signature(impersonated_signature(sender)), sender)
 
     # --- rewinding ------------------------------------------------------------------------------

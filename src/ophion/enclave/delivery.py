@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from ophion.enclave.encoding import base64_text, printable
-from ophion.enclave.interface import DeliveryMode
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.peer_directory import PeerDirectory

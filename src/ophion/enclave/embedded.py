@@ -29,12 +29,12 @@ from ophion.enclave.interface import (
     MAX_MEMBERS,
     MAX_PAYLOAD_BYTES,
     MAX_TEXT_BYTES,
-    DeliveryMode,
     Group,
     GroupType,
     OpenedPayload,
 )
 from ophion.enclave.missed_payloads import MissedPayloadFetcher
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.outbox import Outbox
 from ophion.enclave.payload_exchange import EnclaveLink, EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.payload_intake import PayloadIntake, group_id_of

@@ -37,15 +37,6 @@ class GroupType(StrEnum):
     """A group whose member list is in a contract."""
 
 
-class DeliveryMode(StrEnum):
-    """The rule that decides when a payload counts as sent."""
-
-    ALL = "all"
-    """Every recipient must have acknowledged the payload."""
-    QUEUE = "queue"
-    """The payload must be stored. Recipients that are offline get the payload later from the outbox."""
-
-
 class Group(Struct, frozen=True):
     """Members that share a private state."""
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 
-from ophion.enclave.interface import DeliveryMode
-from ophion.native.enclave import is_sound_enclave_key
 from ophion.runtime.options import Options, is_url, option, read_host
 from ophion.runtime.options import port as valid_port
 
 _SWITCH = "--privacy-enabled"
 _SESSIONS = "devp2p"
+
+
+class DeliveryMode(StrEnum):
+    """The rule that decides when a payload counts as sent."""
+
+    ALL = "all"
+    """Every recipient must have acknowledged the payload."""
+    QUEUE = "queue"
+    """The payload must be stored. Recipients that are offline get the payload later from the outbox."""
 
 
 def _url(text: str) -> str:
@@ -27,6 +35,7 @@ def _peer(text: str) -> str:
 def _enclave_key(text: str) -> bytes:
     # lazy import: few nodes have an enclave
     from ophion.enclave.encoding import read_key
+    from ophion.native.enclave import is_sound_enclave_key
 
     try:
         key = read_key(text)

@@ -22,7 +22,8 @@ from ophion.primitives.types import Hash32
 from ophion.rpc.services.filters import Filters
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.transport.listener import Listener
-from ophion.runtime.metrics_registry import Category, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import MetricsRegistry
 from ophion.runtime.thread_pools import Lane, Lanes
 
 if TYPE_CHECKING:

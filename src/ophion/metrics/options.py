@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from ophion.rpc.transport.options import ListenerConfig, listening_port
-from ophion.runtime.metrics_registry import Category
+from ophion.runtime.metric_category import Category
 from ophion.runtime.options import at_least, option, read_host
 from ophion.runtime.options import port as valid_port
 

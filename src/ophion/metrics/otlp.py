@@ -24,16 +24,8 @@ from ophion.chain.events import ChainEvent, Reorged
 from ophion.primitives.types import Address
 from ophion.runtime.clock import Clock, Entropy
 from ophion.runtime.http_client import HttpClient, HttpError
-from ophion.runtime.metrics_registry import (
-    BUCKETS,
-    Category,
-    Counter,
-    DurationHistogram,
-    Gauge,
-    Labels,
-    Metric,
-    MetricsRegistry,
-)
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import BUCKETS, Counter, DurationHistogram, Gauge, Labels, Metric, MetricsRegistry
 from ophion.version import client_version
 
 log = logging.getLogger(__name__)

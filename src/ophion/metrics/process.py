@@ -15,7 +15,8 @@ from time import perf_counter, process_time
 from typing import Any, Final
 
 from ophion.runtime.clock import Clock
-from ophion.runtime.metrics_registry import Category, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import MetricsRegistry
 
 _PAGE_BYTES: Final = resource.getpagesize()
 _STATM: Final = Path("/proc/self/statm")

@@ -19,7 +19,8 @@ from msgspec import Struct
 
 from ophion.pool.events import Admission, Rejected
 from ophion.rpc.errors import INTERNAL_ERROR_CODE, METHOD_NOT_FOUND, as_rpc_error
-from ophion.runtime.metrics_registry import Category, Counter, DurationHistogram, MetricsRegistry, Timer
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import Counter, DurationHistogram, MetricsRegistry, Timer
 
 if TYPE_CHECKING:
     from ophion.pool.intake import Arrival

@@ -21,13 +21,10 @@ from ophion.chainspec.consensus_parameters import CliqueParameters, EngineKind
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.chainspec.genesis import Genesis
 from ophion.chainspec.spec import ChainSpec
-from ophion.consensus.clique_to_qbft import MigrationEngine
 from ophion.consensus.engine import Engine
 from ophion.consensus.engine_factory import engine_for
-from ophion.consensus.validator_votes import LocalProposals
 from ophion.errors import ConfigError
 from ophion.native.store import Store
-from ophion.node.core_config import CoreConfig
 from ophion.node.validator_contract import read_contracts
 from ophion.permissions.permissions import Permissions
 from ophion.pool.admission import PoolHead
@@ -44,7 +41,9 @@ from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.consensus.bft.signatures import DigestSigner
+    from ophion.consensus.validator_votes import LocalProposals
     from ophion.dev.cheat_codes import DevNode
+    from ophion.node.core_config import CoreConfig
     from ophion.producer.bft_driver import BftDriver
     from ophion.producer.etcd_vote_store import EtcdVoteStore
 
@@ -139,6 +138,9 @@ def build_core(
     if not is_authority:
         mining = _mining(config, spec, assembler, settings, floor, lanes, entropy)
         return NodeCore(chain, importer, queries, fees, pool, assembler, mining, permissions)
+    # lazy import: only networks with validators or signers need this module
+    from ophion.consensus.validator_votes import LocalProposals
+
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
@@ -146,6 +148,7 @@ def build_core(
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine
+        from ophion.consensus.clique_to_qbft import MigrationEngine
         from ophion.producer.clique_sealer import CliqueSealer
         from ophion.producer.shared_seals import SharedSeals
 

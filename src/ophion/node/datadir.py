@@ -324,7 +324,7 @@ def mark_layout(database: Path) -> None:
 def _mark(metadata: Path) -> None:
     temporary = metadata.with_suffix(".new")
     with temporary.open("w") as file:
-        file.write(msgspec.json.encode({"version": LAYOUT_VERSION}).decode())
+        file.write(f'{{"version":{LAYOUT_VERSION}}}')
         file.flush()
         # flush the file, because after a power failure an empty file would make the database unusable
         os.fsync(file.fileno())

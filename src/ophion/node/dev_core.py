@@ -17,7 +17,6 @@ from ophion.dev.clock import DevClock
 from ophion.dev.engine import DevEngine
 from ophion.dev.head_control import restore_edit
 from ophion.dev.sealer import DevSealer
-from ophion.node.core_config import CoreConfig
 from ophion.node.dev_options import DevOrder, DevPreset
 from ophion.pool.pool import TxPool
 from ophion.primitives.types import Hash32
@@ -29,6 +28,7 @@ from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
     from ophion.dev.fork.remote_state import Fork
+    from ophion.node.core_config import CoreConfig
 
 _ANVIL_EPOCH_SLOTS = 32
 

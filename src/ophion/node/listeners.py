@@ -15,7 +15,6 @@ from ophion.rpc.dispatch.dispatcher import Dispatcher
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.rpc.services.context import RpcContext
-from ophion.rpc.tls.certificates import server_context
 from ophion.rpc.transport.http.policy import HttpLimits
 from ophion.rpc.transport.http.service import HttpService
 from ophion.rpc.transport.shared_resources import SharedResources
@@ -61,7 +60,12 @@ def auth_setup_for(config: AuthConfig) -> AuthSetup | None:
 
 def _tls(config: TlsConfig) -> ssl.SSLContext | None:
     settings = config.settings()
-    return None if settings is None else server_context(settings)
+    if settings is None:
+        return None
+    # lazy import: few nodes speak TLS
+    from ophion.rpc.tls.certificates import server_context
+
+    return server_context(settings)
 
 
 def http_limits(config: NodeConfig, max_body_bytes: int) -> HttpLimits:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from enum import Enum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +65,9 @@ class SecurityModuleConfig(Options):
         missing = [name for name, value in given.items() if value in (None, "")]
         if missing:
             yield f"--security-module=pkcs11 needs {', '.join(missing)}."
+        # lazy import: nodes without a security module start faster
+        from importlib.util import find_spec
+
         if find_spec("pkcs11") is None:
             yield "--security-module=pkcs11 needs the package python-pkcs11: install ophion[pkcs11]."
         if self.library is not None and not os.path.isfile(self.library):

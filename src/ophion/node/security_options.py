@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ophion.errors import OphionError
 from ophion.rpc.auth.settings import AuthSettings, JwtAlgorithm
-from ophion.rpc.tls.certificates import TlsSettings, server_context
 from ophion.runtime.options import Options, option
+
+if TYPE_CHECKING:
+    from ophion.rpc.tls.certificates import TlsSettings
 
 
 class AuthConfig(Options):
@@ -143,6 +145,9 @@ class TlsConfig(Options):
     def problems(self) -> Iterator[str]:
         settings = self.settings()
         if settings is not None:
+            # lazy import: few nodes speak TLS
+            from ophion.rpc.tls.certificates import server_context
+
             try:
                 server_context(settings)
             except OphionError as error:
@@ -152,6 +157,9 @@ class TlsConfig(Options):
         """Return the TLS settings, or None when TLS is off."""
         if not self.enabled:
             return None
+        # lazy import: few nodes speak TLS
+        from ophion.rpc.tls.certificates import TlsSettings
+
         return TlsSettings(
             f"--{self.names['tls']}-keystore-file",
             self.keystore_file,

@@ -14,8 +14,6 @@ from ophion.errors import ConfigError, RulesError
 from ophion.native.executor import State
 from ophion.native.transactions import Transaction
 from ophion.permissions.decision_counts import DecisionCounts
-from ophion.permissions.entry_codec import EntryCodec
-from ophion.permissions.list_requests import ACCOUNTS, NAMED_NODES, NODES
 from ophion.permissions.node_rules import Action, NodeRules, listener
 from ophion.permissions.options import DEFAULT_FILE, PermissionConfig
 from ophion.permissions.set_code_authorities import authorities
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from ophion.permissions.allow_list import AllowList
     from ophion.permissions.audit import AuditLog
     from ophion.permissions.contract_admission import ContractAdmission
+    from ophion.permissions.entry_codec import EntryCodec
 
 T = TypeVar("T")
 
@@ -80,6 +79,9 @@ class Permissions:
 
         With `host_names`, listed nodes may have host names.
         """
+        # lazy import: nodes without rules start faster
+        from ophion.permissions.list_requests import ACCOUNTS, NAMED_NODES, NODES
+
         problems: list[str] = []
         accounts, nodes = None, None
         if config.accounts_file_enabled:

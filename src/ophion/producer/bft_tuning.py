@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ophion.consensus.bft.client_profiles import WireProfileChoice
 from ophion.consensus.bft.engine import DEFAULT_MAX_TIMEOUT_S
-from ophion.consensus.bft_header_form import HeaderFormChoice
+from ophion.consensus.bft_form_choices import HeaderFormChoice, WireProfileChoice
 
 
 class BftTuning(Struct, frozen=True):

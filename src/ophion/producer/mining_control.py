@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ophion.chain.gas_price import FeeFloor
 from ophion.errors import OphionError
@@ -13,8 +13,10 @@ from ophion.primitives.types import Address, Hash32
 from ophion.producer.block_assembly import MinerSettings
 from ophion.producer.instant_sealer import InstantSealer
 from ophion.producer.options import MAX_EXTRA_DATA
-from ophion.producer.peer_height_guard import AnnouncedRules, ConnectingNodes, PeerHeightGuard, ReportedHeights
-from ophion.producer.pow_miner import MiningWork, WorkPackages
+
+if TYPE_CHECKING:
+    from ophion.producer.peer_height_guard import AnnouncedRules, ConnectingNodes, PeerHeightGuard, ReportedHeights
+    from ophion.producer.pow_miner import MiningWork, WorkPackages
 
 log = logging.getLogger(__name__)
 

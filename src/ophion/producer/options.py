@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ophion.consensus.bft.client_profiles import WireProfileChoice
-from ophion.consensus.bft_header_form import HeaderFormChoice
+from ophion.consensus.bft_form_choices import HeaderFormChoice, WireProfileChoice
 from ophion.errors import ConfigError
 from ophion.primitives.types import Address
 from ophion.producer.vote_store_address import VoteStoreAddress, read_vote_store

@@ -19,7 +19,8 @@
     http_client           HTTP for the event loop; json_rpc_client: JSON-RPC on top of it
     grpc_client           unary gRPC calls; http2_connection, hpack: the part of HTTP/2 that they need
     blocking_json_rpc     JSON-RPC for commands and threads: batches, retries
-    metrics               counters, gauges, timers
+    metrics               counters, gauges, timers; metric_category: their subjects
+    lazy_imports          modules that a start leaves out; bytecode_files: reads compiled modules with fewer steps
 
 All Python objects of a node belong to one event loop; threads only run Rust. Code above this package needs no lock.
 """

@@ -15,6 +15,7 @@ from threading import RLock
 from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
+from ophion.runtime.bytecode_files import read_bytecode_directly
 from ophion.runtime.garbage_collection import while_starting
 from ophion.runtime.inspect_replacement import INSPECTIONS
 from ophion.runtime.interrupts import end_at_once, end_by_inherited_signals
@@ -100,6 +101,8 @@ class _Later(ModuleType):
 
 _LATER = (
     "asyncio.sslproto",
+    "asyncio.staggered",
+    "asyncio.trsock",
     "copy",
     "getpass",
     "gzip",
@@ -110,8 +113,12 @@ _LATER = (
     "locale",
     "msgspec.inspect",
     "msgspec.json",
+    "msgspec.msgpack",
+    "msgspec.toml",
+    "msgspec.yaml",
     "ntpath",
     "platform",
+    "subprocess",
     "textwrap",
     "tokenize",
     "urllib.parse",
@@ -130,9 +137,12 @@ def _quote_from_bytes(text: bytes, safe: str = "/") -> str:
 _KNOWN = {
     "inspect": INSPECTIONS,
     "platform": {"system": lambda: os.uname().sysname},
+    "subprocess": {"PIPE": -1, "STDOUT": -2, "DEVNULL": -3, "SubprocessError": OSError},
     "urllib.parse": {"quote_from_bytes": _quote_from_bytes},
 }
-"""Attributes that other modules read while the command starts. `uuid` reads the name of the system."""
+"""Attributes that other modules read while the command starts. `uuid` reads the name of the system, asyncio and uvloop
+read names of `subprocess`. uvloop raises that error only if a `preexec_fn` of its own subprocess fails; none is given.
+"""
 
 
 def prepare() -> None:
@@ -140,6 +150,7 @@ def prepare() -> None:
     end_at_once()
     end_by_inherited_signals()
     while_starting()
+    read_bytecode_directly()
     load_later(_LATER, _KNOWN)
     # msgspec works without typing_extensions, and the program starts faster without this import
     with left_out("typing_extensions"):

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
 from typing import TypeAlias, TypeVar
+
+from ophion.runtime.metric_category import Category
 
 PREFIX = "ophion_"
 ALIAS_PREFIX = "besu_"
@@ -22,27 +23,6 @@ BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, *NESTED_BUCKETS)
 
 Labels: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = "dict[str, Nested | float]"
-
-
-class Category(Enum):
-    """Subject of a metric; each category can be switched off."""
-
-    BLOCKCHAIN = "blockchain"
-    ETHEREUM = "ethereum"
-    EXECUTORS = "executors"
-    NETWORK = "network"
-    PEERS = "peers"
-    PERMISSIONING = "permissioning"
-    PROCESS = "process"
-    PRUNER = "pruner"
-    PYTHON = "python"
-    RPC = "rpc"
-    SYNCHRONIZER = "synchronizer"
-    TRANSACTION_POOL = "transaction_pool"
-    JVM = "jvm"
-    KVSTORE_ROCKSDB = "kvstore_rocksdb"
-    KVSTORE_ROCKSDB_STATS = "kvstore_rocksdb_stats"
-
 
 _UNTIMED = 15
 """After a timed event in the smallest bucket, this many events are only counted."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ophion.enclave.embedded import EmbeddedEnclave, EnclaveSettings
-from ophion.enclave.interface import DeliveryMode
+from ophion.enclave.options import DeliveryMode
 from ophion.native.crypto import PrivateKey
 from ophion.native.enclave import EnclaveKeyring
 from ophion.native.store import Store, open_store

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ophion.chainspec.consensus_parameters import HeaderForm
-from ophion.consensus.bft_header_form import HeaderFormChoice, chosen_form
+from ophion.consensus.bft_form_choices import HeaderFormChoice
+from ophion.consensus.bft_header_form import chosen_form
 from ophion.consensus.engine import BlockPreferences
 from ophion.errors import InvalidHeader
 from ophion.primitives.header import Header

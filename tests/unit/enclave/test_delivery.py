@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ophion.enclave.interface import DeliveryMode
+from ophion.enclave.options import DeliveryMode
 from ophion.runtime.thread_pools import ThreadLanes
 from ophion.testing.enclaves import EnclaveMember, at_work, met, part
 from ophion.testing.wait_for import until

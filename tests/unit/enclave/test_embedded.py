@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import MAX_PAYLOAD_BYTES, DeliveryMode, GroupType, OpenedPayload
+from ophion.enclave.interface import MAX_PAYLOAD_BYTES, GroupType, OpenedPayload
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.payload_access import readable_records
 from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel, RecordListing
 from ophion.errors import EnclaveError

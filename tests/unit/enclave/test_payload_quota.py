@@ -13,7 +13,8 @@ import pytest
 from ophion.enclave import payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_record import GroupRecord
-from ophion.enclave.interface import DeliveryMode, GroupType
+from ophion.enclave.interface import GroupType
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.payload_intake import BUDGET_EXCEEDED, TOO_MANY_GROUPS
 from ophion.enclave.privacy_groups import NOT_ACCEPTED

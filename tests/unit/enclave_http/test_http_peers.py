@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import MAX_PAYLOAD_BYTES, DeliveryMode
+from ophion.enclave.interface import MAX_PAYLOAD_BYTES
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.remote.http import HttpClient
 from ophion.enclave_http import http_peers
 from ophion.enclave_http.envelope import Envelope, open_answer, seal_request

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import DeliveryMode
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.payload_exchange import EnclaveLinkLost, EnclaveRecord, RecordKind, RecordLabel
 from ophion.enclave.tessera.party_info import PartyInfo
 from ophion.enclave.tessera.sealed_payloads import has_absent_boxes

@@ -30,7 +30,8 @@ from ophion.producer.vote_store import VoteStore
 from ophion.rpc.endpoints.health import Health
 from ophion.rpc.endpoints.services import HttpSettings, WebSocketSettings, http_service, websocket_service
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.metrics_registry import Category, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import MetricsRegistry
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.conftest import ROOT
 from tests.unit.rpc.interface import Interface, open_interface

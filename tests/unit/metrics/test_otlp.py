@@ -12,7 +12,8 @@ import pytest
 
 from ophion.metrics.otlp import OtlpService, OtlpSettings, read_otlp_settings
 from ophion.runtime.clock import SystemEntropy
-from ophion.runtime.metrics_registry import Category, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import MetricsRegistry
 from ophion.testing.node_core import TestCore, open_core
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 

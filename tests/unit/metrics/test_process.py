@@ -11,7 +11,8 @@ import pytest
 
 from ophion.metrics import process
 from ophion.runtime.clock import ManualClock
-from ophion.runtime.metrics_registry import Category, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import MetricsRegistry
 
 
 def test_the_process_is_measured() -> None:

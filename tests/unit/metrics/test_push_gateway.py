@@ -9,7 +9,8 @@ import pytest
 
 from ophion.metrics.options import MetricsConfig
 from ophion.metrics.push_gateway import PushService
-from ophion.runtime.metrics_registry import Category, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import MetricsRegistry
 
 
 class Gateway:

@@ -9,7 +9,8 @@ import pytest
 
 from ophion.metrics.options import MetricsConfig
 from ophion.metrics.server import metrics_service
-from ophion.runtime.metrics_registry import Category, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import MetricsRegistry
 from tests.unit.rpc.endpoints.test_services import exchange, serving
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import DeliveryMode
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
 from ophion.native.privacy import private_contract_address
 from ophion.privacy.tenant_authorizer import NO_KEY, NOT_A_MEMBER

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from ophion.consensus.bft.client_profiles import WireProfileChoice
-from ophion.consensus.bft_header_form import HeaderFormChoice
+from ophion.consensus.bft_form_choices import HeaderFormChoice, WireProfileChoice
 from ophion.errors import ConfigError
 from ophion.node.config import NodeConfig
 from ophion.producer.options import ConsensusConfig

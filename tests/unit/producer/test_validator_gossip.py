@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ophion.consensus.bft.client_profiles import WireProfile, WireProfileChoice, chosen_profile
+from ophion.consensus.bft.client_profiles import WireProfile, chosen_profile
 from ophion.consensus.bft.ibft2_messages import Ibft2
 from ophion.consensus.bft.message_factory import KeyMessageFactory
+from ophion.consensus.bft_form_choices import WireProfileChoice
 from ophion.producer.validator_gossip import NoPeers, ValidatorGossip
 from tests.unit.producer.authority import KEYS
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.runtime.metrics_registry import Category, DurationHistogram, MetricsRegistry
+from ophion.runtime.metric_category import Category
+from ophion.runtime.metrics_registry import DurationHistogram, MetricsRegistry
 
 EVERYTHING = frozenset(Category)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
+from ophion.consensus.bft_form_choices import WireProfileChoice
 from ophion.consensus.bft_header_form import besu_version
 
 _OPHION: Final = "ophion/"
@@ -29,15 +30,6 @@ class WireProfile(Enum):
 
     CLASSIC = "classic"
     BAL = "bal"
-
-
-class WireProfileChoice(Enum):
-    """The wire profile that an option configures."""
-
-    CLASSIC = "classic"
-    BAL = "bal"
-    AUTO = "auto"
-    """The profile that all connected validators understand."""
 
 
 def chosen_profile(choice: WireProfileChoice, clients: Iterable[str]) -> WireProfile:

@@ -26,7 +26,6 @@ from ophion.rpc.endpoints.method_access import MethodAccess
 from ophion.rpc.endpoints.websocket import RpcMessageHandler
 from ophion.rpc.methods import all_methods
 from ophion.rpc.schema.answer_fields import AnswerFields
-from ophion.rpc.schema.older_response_fields import older_answers
 from ophion.rpc.schema.registry import HTTP, WEBSOCKET, Caller, MethodTable, is_enabled
 from ophion.rpc.services.context import RpcContext
 from ophion.rpc.transport.host_allowlist import HostList
@@ -131,7 +130,17 @@ def http_service(
 
 def http_methods(context: RpcContext, settings: HttpSettings, measured: RequestRecorder | None = None) -> MethodTable:
     """Return the methods of JSON-RPC over HTTP, with the fields of results that the settings choose."""
-    return older_answers(method_table(context, settings.groups, HTTP, measured), settings.fields)
+    return _with_fields(method_table(context, settings.groups, HTTP, measured), settings.fields)
+
+
+def _with_fields(table: MethodTable, fields: AnswerFields) -> MethodTable:
+    """Return a table whose methods answer with the chosen fields."""
+    if fields is AnswerFields.CURRENT:
+        return table
+    # lazy import: few nodes answer with the fields of older clients
+    from ophion.rpc.schema.older_response_fields import older_answers
+
+    return older_answers(table, fields)
 
 
 def http_listener(
@@ -158,7 +167,7 @@ def websocket_service(
     limits = settings.dispatch_limits(context.lanes)
 
     def message_handler(loop: asyncio.AbstractEventLoop) -> RpcMessageHandler:
-        table = older_answers(method_table(context, settings.groups, WEBSOCKET, measured), settings.fields)
+        table = _with_fields(method_table(context, settings.groups, WEBSOCKET, measured), settings.fields)
         return RpcMessageHandler(settings.guarded(table, loop, limits))
 
     return WebSocketService(

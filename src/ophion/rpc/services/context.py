@@ -15,7 +15,6 @@ from msgspec import Struct, field
 from ophion.chain.bad_blocks import BadBlocks
 from ophion.chain.fee_oracle import FeeOracle
 from ophion.chain.queries import ChainQueries
-from ophion.consensus.validator_votes import LocalProposals
 from ophion.native.executor import LatestRead
 from ophion.permissions.permissions import Permissions
 from ophion.pool.pool import TxPool
@@ -29,10 +28,10 @@ from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.subscriptions import Subscriptions
 from ophion.rpc.services.trace_cache import TraceCache
 from ophion.rpc.transport.streaming import StreamLimit
-from ophion.runtime.metrics_registry import Nested
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
+    from ophion.consensus.validator_votes import LocalProposals
     from ophion.dev.cheat_codes import DevNode
     from ophion.peers.eth.peers import EthPeers
     from ophion.peers.service import PeerService
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from ophion.rpc.services.private_filters import PrivateFilters
     from ophion.rpc.services.private_subscriptions import PrivateSubscriptions
     from ophion.rpc.services.sql_queries import SqlQueries
+    from ophion.runtime.metrics_registry import Nested
     from ophion.wallet.keyring import Keyring
 
 _ALWAYS: Final = frozenset({"chain", "state"})

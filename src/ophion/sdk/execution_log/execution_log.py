@@ -18,7 +18,6 @@ import orjson
 
 from ophion.chain.block_builder import BuiltBlock
 from ophion.chain.chain import Chain
-from ophion.dev.execution_observer import ObservedCall
 from ophion.errors import ConfigError, OphionError
 from ophion.native.exceptions import NativeError
 from ophion.native.executor import console_reads
@@ -28,6 +27,7 @@ from ophion.primitives.types import Address
 from ophion.runtime.thread_pools import Lanes
 
 if TYPE_CHECKING:
+    from ophion.dev.execution_observer import ObservedCall
     from ophion.sdk.execution_log.call_report import CallReport
     from ophion.sdk.execution_log.contract_index import ContractIndex
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ophion.consensus.bft.client_profiles import WireProfile, WireProfileChoice, chosen_profile, hides_round
+from ophion.consensus.bft.client_profiles import WireProfile, chosen_profile, hides_round
+from ophion.consensus.bft_form_choices import WireProfileChoice
 
 OLD = "besu/v25.12.0/linux-x86_64/openjdk-java-21"
 NEW = "besu/v26.1.0/linux-x86_64/openjdk-java-21"

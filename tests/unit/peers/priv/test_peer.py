@@ -10,7 +10,8 @@ import pytest
 from ophion.enclave import embedded, payload_quota
 from ophion.enclave.embedded import EnclaveSettings
 from ophion.enclave.group_ids import legacy_id
-from ophion.enclave.interface import DeliveryMode, OpenedPayload
+from ophion.enclave.interface import OpenedPayload
+from ophion.enclave.options import DeliveryMode
 from ophion.enclave.payload_exchange import EnclaveRecord, RecordKind, RecordLabel
 from ophion.errors import EnclaveError
 from ophion.runtime.clock import SystemEntropy

@@ -8,7 +8,6 @@ event loop never compresses. A client waits at most for one piece of another cli
 
 from __future__ import annotations
 
-import zlib
 from functools import partial
 from typing import Final, Protocol
 
@@ -83,6 +82,9 @@ class Compressed:
     def __init__(self, source: PieceSource, lane: Lane) -> None:
         self._source = source
         self._lane = lane
+        # lazy import: many nodes never compress, and this extension module is a file of its own
+        import zlib
+
         self._gzip = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
         self._has_ended = False
 
