@@ -64,8 +64,15 @@ DEV_OPTIONS = (
 )
 """Options of `ophion dev`. The host allow list keeps its default, because all services listen on loopback."""
 
-PRESET_OPTIONS = ("--rpc-tx-feecap=0", "--miner-coinbase=0x0000000000000000000000000000000000000000")
-"""Options that --dev-preset adds."""
+PRESET_OPTIONS = (
+    "--rpc-tx-feecap=0",
+    "--miner-coinbase=0x0000000000000000000000000000000000000000",
+    "--rpc-ws-port=0",
+    "--graphql-http-port=0",
+)
+"""Options that --dev-preset adds. Anvil and Hardhat's node have one port, so projects start several nodes on
+neighbouring ports.
+"""
 
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
