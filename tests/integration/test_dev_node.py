@@ -282,7 +282,34 @@ def test_the_preset_of_anvil_has_anvils_words(tmp_path: Path) -> None:
         assert (error["code"], error["message"]) == (-32602, "No Signer available")
         poor = {"from": FIRST, "to": OTHER, "value": hex(10**30)}
         for name, call in (("eth_sendTransaction", poor), ("eth_call", poor)):
-            assert node.answer(name, call)["error"]["message"] == "Insufficient funds for gas * price + value"
+            error = node.answer(name, call)["error"]
+            assert (error["code"], error["message"]) == (-32003, "Insufficient funds for gas * price + value")
+        for fields, code, text in (
+            ({"gas": hex(10**9)}, -32000, "intrinsic gas too high -- tx.gas_limit > env.block.gas_limit"),
+            (
+                {"maxFeePerGas": hex(10**9), "maxPriorityFeePerGas": hex(2 * 10**9)},
+                -32003,
+                "max priority fee per gas higher than max fee per gas",
+            ),
+        ):
+            error = node.answer("eth_sendTransaction", {"from": FIRST, "to": OTHER, **fields})["error"]
+            assert (error["code"], error["message"]) == (code, text)
+
+
+def test_the_preset_of_anvil_takes_what_anvil_takes(tmp_path: Path) -> None:
+    price = hex(2 * 10**9)
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        for fields, kind in (
+            ({"gasPrice": price, "maxFeePerGas": price}, "0x0"),
+            ({"gasPrice": price, "type": "0x2"}, "0x0"),
+            ({"gasPrice": price, "accessList": []}, "0x1"),
+            ({"maxFeePerGas": price, "type": "0x0"}, "0x2"),
+            ({"value": "100"}, "0x2"),
+            ({"to": None, "data": "0x"}, "0x2"),
+        ):
+            hash = node.ask("eth_sendTransaction", {"from": FIRST, "to": OTHER, **fields})
+            receipt = node.ask("eth_getTransactionReceipt", hash)
+            assert (receipt["type"], receipt["status"]) == (kind, "0x1")
 
 
 def test_the_preset_of_anvil_refuses_a_simulation_in_anvils_words(tmp_path: Path) -> None:

@@ -31,18 +31,17 @@ _STATES: Final = {
 }
 """Methods about the state of an account, with the position of the block. Their result is never null in Anvil."""
 
-CALLS: Final = frozenset(
+SENDS: Final = frozenset(
     {
-        "eth_call",
-        "eth_estimateGas",
-        "eth_createAccessList",
         "eth_sendTransaction",
+        "eth_sendTransactionSync",
         "eth_sendUnsignedTransaction",
         "eth_signTransaction",
         "eth_fillTransaction",
-        "debug_traceCall",
     }
 )
+"""Methods whose first parameter is a transaction request."""
+CALLS: Final = SENDS | {"eth_call", "eth_estimateGas", "eth_createAccessList", "debug_traceCall"}
 """Methods whose first parameter is a call object."""
 _FILTERS: Final = frozenset({"eth_getLogs", "eth_newFilter"})
 _ACCOUNTS: Final = frozenset(("eth_getAccount", "eth_getAccountInfo"))
