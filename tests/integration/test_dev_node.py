@@ -296,6 +296,26 @@ def test_the_preset_of_anvil_has_anvils_words(tmp_path: Path) -> None:
             assert (error["code"], error["message"]) == (code, text)
 
 
+def test_a_new_gas_limit_of_blocks_applies_to_the_next_transaction(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        large = {"from": FIRST, "to": OTHER, "gas": hex(40_000_000)}
+        assert node.answer("eth_sendTransaction", large)["error"]["code"] == -32000
+        node.ask("evm_setBlockGasLimit", hex(50_000_000))
+        assert node.ask("eth_getTransactionReceipt", node.ask("eth_sendTransaction", large))["status"] == "0x1"
+        node.ask("evm_setBlockGasLimit", hex(30_000_000))
+        assert node.answer("eth_sendTransaction", large)["error"]["code"] == -32000
+
+
+def test_fees_beyond_the_head_are_those_of_the_blocks_that_exist(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        node.ask("anvil_mine", "0x5")
+        latest = node.ask("eth_feeHistory", "0x2", "latest", [50])
+        assert node.ask("eth_feeHistory", "0x4", "0x7", [50]) == latest
+        none = node.ask("eth_feeHistory", "0x4", "0x153b747", [50])
+        assert none["oldestBlock"] == "0x153b744"
+        assert (none["baseFeePerGas"], none["gasUsedRatio"], none["reward"]) == (latest["baseFeePerGas"][-1:], [], [])
+
+
 def test_the_preset_of_anvil_takes_what_anvil_takes(tmp_path: Path) -> None:
     price = hex(2 * 10**9)
     with dev(tmp_path / "data", "--preset=anvil") as (node, _):

@@ -43,10 +43,12 @@ _TOO_LITTLE_FOR_A_CALL: Final = (
 
 
 def anvil_error(error: BaseException, known: RpcError, method: str) -> RpcError | None:
-    """Return the error `known` with Anvil's code and text, or None if Anvil has no words of its own for it.
+    """Return the error `known` with Anvil's code and text, or None if go-ethereum's words apply.
 
     `error` is the exception behind `known`.
     """
+    if known.code == errors.METHOD_NOT_FOUND.code:
+        return known
     reason = error.reason if isinstance(error, PoolRejected) else None
     found = _FAULTS.get(known.message) if reason is None else _REFUSALS.get(reason)
     if found is not None and method in _CALLS and known.message == errors.INTRINSIC_GAS.message:

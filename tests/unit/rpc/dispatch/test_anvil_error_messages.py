@@ -50,3 +50,8 @@ def test_other_errors_have_the_words_of_go_ethereum_or_stay() -> None:
     assert worded(known, known, "eth_call", ErrorWording.ANVIL).message == "nonce too high"
     reverted = RpcError(3, "execution reverted", "0x")
     assert worded(reverted, reverted, "eth_call", ErrorWording.ANVIL) is reverted
+
+
+def test_an_unknown_method_has_the_text_of_the_specification() -> None:
+    unknown = errors.METHOD_NOT_FOUND()
+    assert worded(unknown, unknown, "eth_wagmi", ErrorWording.ANVIL).message == "Method not found"
