@@ -306,6 +306,18 @@ def test_a_new_gas_limit_of_blocks_applies_to_the_next_transaction(tmp_path: Pat
         assert node.answer("eth_sendTransaction", large)["error"]["code"] == -32000
 
 
+def test_a_pending_transaction_is_replaced_by_one_with_a_higher_maximum_fee(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        node.ask("evm_setAutomine", False)
+        first = {"from": FIRST, "to": OTHER, "nonce": "0x0", "maxFeePerGas": hex(10**10)}
+        node.ask("eth_sendTransaction", first)
+        hash = node.ask("eth_sendTransaction", {**first, "maxFeePerGas": hex(2 * 10**10)})
+        again = node.answer("eth_sendTransaction", {**first, "maxPriorityFeePerGas": hex(2 * 10**9)})["error"]
+        assert (again["code"], again["message"]) == (-32003, "replacement transaction underpriced")
+        node.ask("evm_mine")
+        assert node.ask("eth_getTransactionReceipt", hash)["status"] == "0x1"
+
+
 def test_fees_beyond_the_head_are_those_of_the_blocks_that_exist(tmp_path: Path) -> None:
     with dev(tmp_path / "data", "--preset=anvil") as (node, _):
         node.ask("anvil_mine", "0x5")

@@ -74,7 +74,7 @@ PRESET_OPTIONS = (
 """Options that --dev-preset adds. Anvil and Hardhat's node have one port, so projects start several nodes on
 neighbouring ports.
 """
-_ANVIL_OPTIONS = ("--rpc-error-wording=anvil",)
+_ANVIL_OPTIONS = ("--rpc-error-wording=anvil", "--tx-pool-replace-by-fee-only=true")
 """Options that --dev-preset=anvil adds."""
 
 _LEFT_OUT_WITH = {
