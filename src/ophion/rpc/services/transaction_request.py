@@ -86,7 +86,7 @@ async def filled(ctx: RpcContext, request: TransactionRequest, takes_failing: bo
         priced = replace(call, nonce=None, **prices)
         state, gas_limit = ctx.queries.head_state, following.header.gas_limit
         gas_of_failing = gas_limit if takes_failing else None
-        gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None, gas_of_failing)
+        gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None, gas_of_failing, is_sent=True)
     # signatures with a chain id are invalid before Spurious Dragon
     names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
     return UnsignedTransaction(
