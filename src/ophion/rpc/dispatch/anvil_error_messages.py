@@ -1,4 +1,4 @@
-"""Texts and codes of Anvil 1.7.1 for transactions that it refuses (`--rpc-error-wording=anvil`).
+"""Texts and codes of Anvil 1.7.1 for transactions that it refuses, and for reverts (`--rpc-error-wording=anvil`).
 
 viem recognises errors by their text, and asks again after some codes: after -32005, the code of Besu for a gas limit
 above that of the block, viem repeats the request three times.
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ophion.errors import PoolRejected, RpcError
+from ophion.primitives.revert_reason import revert_reason
 from ophion.rpc import errors
 
 _REJECTED: Final = -32003
@@ -41,6 +42,24 @@ _TOO_LITTLE_FOR_A_CALL: Final = (
     "intrinsic gas too high -- CallGasCostMoreThanGasLimit",
 )
 
+_PANIC: Final = bytes.fromhex("4e487b71")
+_SELECTOR_BYTES: Final = 4
+_PANIC_BYTES: Final = _SELECTOR_BYTES + 32
+_PANICS: Final[Mapping[int, str]] = {
+    0x00: "generic/unspecified error",
+    0x01: "assertion failed",
+    0x11: "arithmetic underflow or overflow",
+    0x12: "division or modulo by zero",
+    0x21: "failed to convert value into enum type",
+    0x22: "storage byte array incorrectly encoded",
+    0x31: "called `.pop()` on an empty array",
+    0x32: "array out-of-bounds access",
+    0x41: "memory allocation error",
+    0x51: "called an invalid internal function",
+}
+_MAX_SHOWN_BYTES: Final = 4096
+"""Maximum size of revert data that the text repeats."""
+
 
 def anvil_error(error: BaseException, known: RpcError, method: str) -> RpcError | None:
     """Return the error `known` with Anvil's code and text, or None if go-ethereum's words apply.
@@ -49,8 +68,41 @@ def anvil_error(error: BaseException, known: RpcError, method: str) -> RpcError 
     """
     if known.code == errors.METHOD_NOT_FOUND.code:
         return known
+    if known.code == errors.REVERTED_CODE and isinstance(known.data, str):
+        output = bytes.fromhex(known.data.removeprefix("0x"))
+        # an error with the name of an artifact keeps its text
+        is_default = known.message == errors.reverted(output).message
+        reason = _revert_text(output) if is_default else None
+        return known if reason is None else errors.reverted(output, reason)
     reason = error.reason if isinstance(error, PoolRejected) else None
     found = _FAULTS.get(known.message) if reason is None else _REFUSALS.get(reason)
     if found is not None and method in _CALLS and known.message == errors.INTRINSIC_GAS.message:
         found = _TOO_LITTLE_FOR_A_CALL
     return None if found is None else RpcError(*found, known.data)
+
+
+def _revert_text(output: bytes) -> str | None:
+    """Return Anvil's text for revert data; None for empty data and for `Error(string)`, which have the usual text."""
+    if not output or (revert_reason(output) is not None and not output.startswith(_PANIC)):
+        return None
+    selector, rest = output[:_SELECTOR_BYTES], output[_SELECTOR_BYTES:]
+    if len(selector) < _SELECTOR_BYTES:
+        return f"custom error bytes 0x{output.hex()}"
+    if selector == _PANIC and len(output) == _PANIC_BYTES:
+        code = int.from_bytes(rest, "big")
+        return f"panic: {_PANICS.get(code, 'unknown code')} (0x{code:02x})"
+    shown = output if len(output) <= _MAX_SHOWN_BYTES else b""
+    text = _utf8(shown)
+    if text:
+        return text
+    name = f"custom error 0x{selector.hex()}"
+    if not rest or not shown:
+        return name
+    return f"{name}: {_utf8(rest) or rest.hex()}"
+
+
+def _utf8(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

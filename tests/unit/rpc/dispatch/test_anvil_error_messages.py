@@ -55,3 +55,37 @@ def test_other_errors_have_the_words_of_go_ethereum_or_stay() -> None:
 def test_an_unknown_method_has_the_text_of_the_specification() -> None:
     unknown = errors.METHOD_NOT_FOUND()
     assert worded(unknown, unknown, "eth_wagmi", ErrorWording.ANVIL).message == "Method not found"
+
+
+def word(value: int) -> str:
+    return value.to_bytes(32, "big").hex()
+
+
+ERROR = "08c379a0" + word(32) + word(4) + b"boom".ljust(32, b"\0").hex()
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ("", "execution reverted"),
+        (ERROR, "execution reverted: boom"),
+        ("4e487b71" + word(0x11), "execution reverted: panic: arithmetic underflow or overflow (0x11)"),
+        ("4e487b71" + word(0x01), "execution reverted: panic: assertion failed (0x01)"),
+        ("4e487b71" + word(0x99), "execution reverted: panic: unknown code (0x99)"),
+        ("deadbeef", "execution reverted: custom error 0xdeadbeef"),
+        ("deadbeef" + word(7), "execution reverted: custom error 0xdeadbeef: " + "\0" * 31 + "\7"),
+        ("deadbeefffffff", "execution reverted: custom error 0xdeadbeef: ffffff"),
+        ("deadbeef" + "ff" * 5000, "execution reverted: custom error 0xdeadbeef"),
+        (b"hello".hex(), "execution reverted: hello"),
+        ("de", "execution reverted: custom error bytes 0xde"),
+    ],
+)
+def test_a_revert_has_anvils_text(output: str, text: str) -> None:
+    known = errors.reverted(bytes.fromhex(output))
+    found = worded(known, known, "eth_call", ErrorWording.ANVIL)
+    assert (found.code, found.message, found.data) == (3, text, "0x" + output)
+
+
+def test_an_error_that_an_artifact_names_keeps_its_text() -> None:
+    known = errors.reverted(bytes.fromhex("deadbeef" + word(7)), "TooFew(needed=7)")
+    assert worded(known, known, "eth_call", ErrorWording.ANVIL).message == "execution reverted: TooFew(needed=7)"
