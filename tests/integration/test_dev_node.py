@@ -282,7 +282,66 @@ def test_the_preset_of_anvil_has_anvils_words(tmp_path: Path) -> None:
         assert (error["code"], error["message"]) == (-32602, "No Signer available")
         poor = {"from": FIRST, "to": OTHER, "value": hex(10**30)}
         for name, call in (("eth_sendTransaction", poor), ("eth_call", poor)):
-            assert node.answer(name, call)["error"]["message"] == "Insufficient funds for gas * price + value"
+            error = node.answer(name, call)["error"]
+            assert (error["code"], error["message"]) == (-32003, "Insufficient funds for gas * price + value")
+        for fields, code, text in (
+            ({"gas": hex(10**9)}, -32000, "intrinsic gas too high -- tx.gas_limit > env.block.gas_limit"),
+            (
+                {"maxFeePerGas": hex(10**9), "maxPriorityFeePerGas": hex(2 * 10**9)},
+                -32003,
+                "max priority fee per gas higher than max fee per gas",
+            ),
+        ):
+            error = node.answer("eth_sendTransaction", {"from": FIRST, "to": OTHER, **fields})["error"]
+            assert (error["code"], error["message"]) == (code, text)
+
+
+def test_a_new_gas_limit_of_blocks_applies_to_the_next_transaction(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        large = {"from": FIRST, "to": OTHER, "gas": hex(40_000_000)}
+        assert node.answer("eth_sendTransaction", large)["error"]["code"] == -32000
+        node.ask("evm_setBlockGasLimit", hex(50_000_000))
+        assert node.ask("eth_getTransactionReceipt", node.ask("eth_sendTransaction", large))["status"] == "0x1"
+        node.ask("evm_setBlockGasLimit", hex(30_000_000))
+        assert node.answer("eth_sendTransaction", large)["error"]["code"] == -32000
+
+
+def test_a_pending_transaction_is_replaced_by_one_with_a_higher_maximum_fee(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        node.ask("evm_setAutomine", False)
+        first = {"from": FIRST, "to": OTHER, "nonce": "0x0", "maxFeePerGas": hex(10**10)}
+        node.ask("eth_sendTransaction", first)
+        hash = node.ask("eth_sendTransaction", {**first, "maxFeePerGas": hex(2 * 10**10)})
+        again = node.answer("eth_sendTransaction", {**first, "maxPriorityFeePerGas": hex(2 * 10**9)})["error"]
+        assert (again["code"], again["message"]) == (-32003, "replacement transaction underpriced")
+        node.ask("evm_mine")
+        assert node.ask("eth_getTransactionReceipt", hash)["status"] == "0x1"
+
+
+def test_fees_beyond_the_head_are_those_of_the_blocks_that_exist(tmp_path: Path) -> None:
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        node.ask("anvil_mine", "0x5")
+        latest = node.ask("eth_feeHistory", "0x2", "latest", [50])
+        assert node.ask("eth_feeHistory", "0x4", "0x7", [50]) == latest
+        none = node.ask("eth_feeHistory", "0x4", "0x153b747", [50])
+        assert none["oldestBlock"] == "0x153b744"
+        assert (none["baseFeePerGas"], none["gasUsedRatio"], none["reward"]) == (latest["baseFeePerGas"][-1:], [], [])
+
+
+def test_the_preset_of_anvil_takes_what_anvil_takes(tmp_path: Path) -> None:
+    price = hex(2 * 10**9)
+    with dev(tmp_path / "data", "--preset=anvil") as (node, _):
+        for fields, kind in (
+            ({"gasPrice": price, "maxFeePerGas": price}, "0x0"),
+            ({"gasPrice": price, "type": "0x2"}, "0x0"),
+            ({"gasPrice": price, "accessList": []}, "0x1"),
+            ({"maxFeePerGas": price, "type": "0x0"}, "0x2"),
+            ({"value": "100"}, "0x2"),
+            ({"to": None, "data": "0x"}, "0x2"),
+        ):
+            hash = node.ask("eth_sendTransaction", {"from": FIRST, "to": OTHER, **fields})
+            receipt = node.ask("eth_getTransactionReceipt", hash)
+            assert (receipt["type"], receipt["status"]) == (kind, "0x1")
 
 
 def test_the_preset_of_anvil_refuses_a_simulation_in_anvils_words(tmp_path: Path) -> None:

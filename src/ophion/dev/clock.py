@@ -43,12 +43,13 @@ class DevClock:
         """Timestamp of the head."""
 
     def now(self) -> float:
-        """Return the timestamp of a block that is made now."""
+        """Return the timestamp of a block that is made now. If the clock is behind the head, the next second counts."""
         if self.exact is not None:
             return float(self.exact)
         if self.interval is not None:
             return float(self.last + self.interval)
-        return self.shifted()
+        shifted = self.shifted()
+        return shifted if int(shifted) >= self.last else float(self.last + 1)
 
     def shifted(self) -> float:
         """Return the wall time plus the offset that tests have set."""

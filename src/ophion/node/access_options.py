@@ -47,7 +47,7 @@ class AccessConfig(Options):
         "--rpc-error-wording",
         default=ErrorWording.ORIGINAL,
         help="Texts of JSON-RPC errors: those of Pantheon 1.2, or the modern ones that libraries look for. "
-        "`geth` also has go-ethereum's codes.",
+        "`geth` also has go-ethereum's codes, `anvil` has Anvil's texts and codes.",
     )
     answer_fields: AnswerFields = option(
         "--rpc-answer-fields",

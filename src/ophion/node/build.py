@@ -191,7 +191,8 @@ def pool_head(queries: ChainQueries) -> PoolHead:
     return PoolHead(
         fork=fork.name,
         chain_id=spec.chain_id if fork.has(Milestone.SPURIOUS) else None,
-        gas_limit=queries.head.header.gas_limit,
+        # a cheat code may set the gas limit of the next block of a development chain
+        gas_limit=(following if spec.is_dev else queries.head.header).gas_limit,
         base_fee=following.base_fee_per_gas or 0,
         init_code_limit=limit if fork.has(Milestone.SHANGHAI) else None,
         state=queries.head_state,

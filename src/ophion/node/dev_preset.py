@@ -13,6 +13,7 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from ophion.node.config import NodeConfig
+from ophion.node.dev_options import DevPreset
 from ophion.node.interface_options import CHEAT_CODES, ApiGroup
 from ophion.runtime.options import LoadedConfig, OptionSource, OptionSpec, OptionTexts, load, read_flag, specs_of
 
@@ -64,8 +65,17 @@ DEV_OPTIONS = (
 )
 """Options of `ophion dev`. The host allow list keeps its default, because all services listen on loopback."""
 
-PRESET_OPTIONS = ("--rpc-tx-feecap=0", "--miner-coinbase=0x0000000000000000000000000000000000000000")
-"""Options that --dev-preset adds."""
+PRESET_OPTIONS = (
+    "--rpc-tx-feecap=0",
+    "--miner-coinbase=0x0000000000000000000000000000000000000000",
+    "--rpc-ws-port=0",
+    "--graphql-http-port=0",
+)
+"""Options that --dev-preset adds. Anvil and Hardhat's node have one port, so projects start several nodes on
+neighbouring ports.
+"""
+_ANVIL_OPTIONS = ("--rpc-error-wording=anvil", "--tx-pool-replace-by-fee-only=true")
+"""Options that --dev-preset=anvil adds."""
 
 _LEFT_OUT_WITH = {
     "network": ("genesis-file",),
@@ -107,7 +117,9 @@ def with_dev_preset(loaded: LoadedConfig[NodeConfig]) -> LoadedConfig[NodeConfig
     if "p2p-enabled" in given:
         has_peers = loaded.config.peers.enabled
     is_alone = "genesis-file" not in given and not has_peers
-    for token in (*(PRESET_OPTIONS if "dev-preset" in given else ()), *DEV_OPTIONS):
+    preset = loaded.config.dev.preset
+    own = _ANVIL_OPTIONS if preset is DevPreset.ANVIL else ()
+    for token in (*own, *(PRESET_OPTIONS if preset is not None else ()), *DEV_OPTIONS):
         if not is_alone and token.endswith(f"={_EVERY_GROUP}"):
             token = token.replace(_EVERY_GROUP, _GROUPS_WITHOUT_CHEATS)
         found = read_flag(token, deque(), options)

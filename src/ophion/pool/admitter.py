@@ -88,7 +88,7 @@ class Admitter:
             return Rejected(refusal, request.hash)
         item = self._pooled(request, added_at)
         existing = self.queue.find(item.sender, item.nonce)
-        if existing is not None and not may_replace(existing, item, self._config.price_bump, self._floor):
+        if existing is not None and not may_replace(existing, item, self._config, self._floor):
             return Rejected(PoolRejected("underpriced", "Replacement transaction underpriced"), item.hash)
         self.queue.put(item, self.account(item.sender)[0])
         if existing is not None:

@@ -29,6 +29,11 @@ class PoolConfig(Options):
         check=between(0, 1000),
         help="Percent by which a replacement must raise the price. (default: 10, or any if the minimum gas price is 0)",
     )
+    replaces_by_fee: bool = option(
+        "--tx-pool-replace-by-fee-only",
+        default=False,
+        help="A replacement may keep the priority fee if its maximum fee per gas is higher, as in Anvil.",
+    )
     save: bool = option(
         "--tx-pool-enable-save-restore",
         default=True,

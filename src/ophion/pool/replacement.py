@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from ophion.chain.gas_price import FeeFloor
+from ophion.pool.options import PoolConfig
 from ophion.pool.queue import PooledTransaction
 
 _DEFAULT_PRICE_BUMP_PERCENT: Final = 10
 
 
-def may_replace(old: PooledTransaction, new: PooledTransaction, bump_percent: int | None, floor: FeeFloor) -> bool:
+def may_replace(old: PooledTransaction, new: PooledTransaction, config: PoolConfig, floor: FeeFloor) -> bool:
     """Whether fee and tip rise by at least the price bump. By default, any increase is enough if the minimum gas price
-    is 0.
+    is 0. With `--tx-pool-replace-by-fee-only`, the tip may also stay or fall.
     """
+    bump_percent = config.price_bump
     if bump_percent is None:
         bump_percent = _DEFAULT_PRICE_BUMP_PERCENT if floor.min_gas_price else 0
-    return _is_raised(old.max_fee, new.max_fee, bump_percent) and _is_raised(old.max_tip, new.max_tip, bump_percent)
+    if not _is_raised(old.max_fee, new.max_fee, bump_percent):
+        return False
+    return config.replaces_by_fee or _is_raised(old.max_tip, new.max_tip, bump_percent)
 
 
 def _is_raised(old: int, new: int, bump_percent: int) -> bool:

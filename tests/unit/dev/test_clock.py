@@ -45,6 +45,18 @@ def test_an_interval_counts_from_the_head() -> None:
     assert clock.now() == 914
 
 
+def test_a_clock_behind_the_head_makes_the_next_second() -> None:
+    wall = ManualClock(wall=1000.5)
+    clock = DevClock(wall, last=1000)
+    assert clock.now() == 1000.5
+    clock.interval = 86_400
+    clock.on_block(int(clock.now()))
+    clock.interval = None
+    assert clock.now() == 1000 + 86_400 + 1
+    clock.on_block(int(clock.now()))
+    assert clock.now() == 1000 + 86_400 + 2
+
+
 def test_time_goes_on_from_a_snapshot_after_a_revert() -> None:
     wall = ManualClock(wall=1000.0)
     clock = DevClock(wall, last=900)

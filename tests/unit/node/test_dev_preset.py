@@ -41,6 +41,15 @@ def test_the_page_is_not_there_where_services_are_encrypted() -> None:
     assert not any("page" in problem for problem in problems_of(config))
 
 
+def test_several_nodes_with_a_preset_need_only_different_ports_of_json_rpc() -> None:
+    config = with_dev_preset(loaded("--dev-preset=anvil", "--rpc-http-port=9545")).config
+    assert (config.http.port, config.websocket.port, config.graphql.port) == (9545, 0, 0)
+    given = with_dev_preset(loaded("--dev-preset=hardhat", "--rpc-ws-port=9", "--graphql-http-enabled=false")).config
+    assert (given.websocket.port, given.graphql.enabled) == (9, False)
+    pantheon = with_dev_preset(loaded()).config
+    assert (pantheon.websocket.port, pantheon.graphql.port) == (8546, 8547)
+
+
 def test_the_printed_command_line_does_the_same_without_the_preset() -> None:
     preset = with_dev_preset(loaded("--rpc-http-port=1", "--miner-extra-data=0x01"))
     words = shlex.split(command_line(preset.given.values()))

@@ -170,6 +170,17 @@ def test_both_prices_of_a_fee_transaction_must_rise(world: Callable[..., State])
     told(story, Bench(world))
 
 
+def test_with_one_price_the_maximum_fee_decides(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.add(fee_transaction(A, 0, max_fee=20_000, tip=10_000))
+        for max_fee, tip in ((20_000, 11_000), (19_000, 12_000)):
+            assert reasons(await bench.add(fee_transaction(A, 0, max_fee=max_fee, tip=tip))) == ["underpriced"]
+        for max_fee, tip in ((20_001, 10_000), (30_000, 9_000)):
+            assert reasons(await bench.add(fee_transaction(A, 0, max_fee=max_fee, tip=tip))) == [None]
+
+    told(story, Bench(world, PoolConfig(replaces_by_fee=True), FeeFloor(0, 0)))
+
+
 def test_a_replacement_within_one_batch_is_announced_once(world: Callable[..., State]) -> None:
     async def story(bench: Bench) -> None:
         await bench.add(legacy_transaction(A, 0, gas_price=10_000), legacy_transaction(A, 0, gas_price=20_000))

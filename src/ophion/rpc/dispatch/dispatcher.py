@@ -34,7 +34,7 @@ from ophion.rpc.dispatch.batches import Batch
 from ophion.rpc.dispatch.deadlines import Deadlines
 from ophion.rpc.dispatch.error_wording import ErrorWording
 from ophion.rpc.dispatch.fast_path import PlainRequests, RawTransactionReply
-from ophion.rpc.dispatch.geth_error_messages import modern
+from ophion.rpc.dispatch.geth_error_messages import worded
 from ophion.rpc.dispatch.limits import DispatchLimits
 from ophion.rpc.dispatch.request_ids import text_of_id, written_id
 from ophion.rpc.dispatch.unsupported_methods import reason_declined
@@ -329,7 +329,7 @@ class Dispatcher:
             known = INTERNAL_ERROR()
         clear_traceback(error)
         if self._limits.wording is not ErrorWording.ORIGINAL:
-            known = modern(error, known, name, geth_codes=self._limits.wording is ErrorWording.GETH)
+            known = worded(error, known, name, self._limits.wording)
         text = failure(id_text, known)
         if known.code == UNAUTHORIZED.code:
             return Answer(UNAUTHORIZED_STATUS, (text,))

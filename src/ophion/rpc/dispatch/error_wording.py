@@ -14,3 +14,5 @@ class ErrorWording(Enum):
     """The texts of go-ethereum for errors that client libraries recognise by their text (geth_error_messages)."""
     GETH = "geth"
     """The texts of `MODERN`, with go-ethereum's code -32000 in place of the codes of Pantheon and Besu."""
+    ANVIL = "anvil"
+    """Anvil's texts and codes for the same errors (anvil_error_messages)."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from ophion.errors import PoolRejected, RpcError
 from ophion.rpc import errors
+from ophion.rpc.dispatch.error_wording import ErrorWording
 
 _REFUSALS: Final[Mapping[str, str]] = {
     "base-fee": "max fee per gas less than block base fee",
@@ -43,6 +44,18 @@ _GETH_FAULTS: Final[Mapping[str, str]] = dict.fromkeys(
     (errors.FILTER_NOT_FOUND.message, errors.LOGS_FILTER_NOT_FOUND.message), "filter not found"
 )
 """Further error texts by Ophion's own text, used only with go-ethereum's error codes."""
+
+
+def worded(error: BaseException, known: RpcError, method: str, wording: ErrorWording) -> RpcError:
+    """Return the error `known` with the text and the code of the client that `wording` names."""
+    if wording is ErrorWording.ANVIL:
+        # lazy import: few nodes answer in Anvil's words
+        from ophion.rpc.dispatch.anvil_error_messages import anvil_error
+
+        found = anvil_error(error, known, method)
+        if found is not None:
+            return found
+    return modern(error, known, method, geth_codes=wording is ErrorWording.GETH)
 
 
 def modern(error: BaseException, known: RpcError, method: str, *, geth_codes: bool = False) -> RpcError:

@@ -222,8 +222,8 @@ def method_table(
             from ophion.rpc.presets.anvil_refusals import with_refusals
 
             table = with_refusals(table, context)
-        if context.dev.identity.preset == "anvil":
-            # lazy import: only nodes with this preset accept the request forms of Anvil
+        if context.is_anvil:
+            # lazy import: other nodes refuse these forms
             from ophion.rpc.presets.anvil_forms import accept_anvil_forms
 
             table = accept_anvil_forms(table)

@@ -81,10 +81,6 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
     return hash
 
 
-def _is_anvil(ctx: RpcContext) -> bool:
-    return ctx.dev is not None and ctx.dev.identity.preset == "anvil"
-
-
 def _with_sender(ctx: RpcContext, request: TransactionRequest) -> TransactionRequest:
     """Return the request with a sender: with a preset, the first account is the default."""
     assert ctx.accounts is not None
@@ -137,7 +133,7 @@ async def sign_transaction(ctx: RpcContext, transaction: TransactionRequestParam
     unsigned = await filled(ctx, request)
     signature = key.sign(unsigned.signing_hash)
     raw = unsigned.with_signature(signature)
-    if _is_anvil(ctx):
+    if ctx.is_anvil:
         return data(raw)
     return {"raw": data(raw), "tx": render.unsigned_transaction(unsigned, key.address, keccak256(raw), signature)}
 
@@ -213,7 +209,7 @@ def _key(ctx: RpcContext, address: Address) -> PrivateKey:
     assert ctx.accounts is not None
     key = ctx.accounts.get(address)
     if key is None:
-        if _is_anvil(ctx):
+        if ctx.is_anvil:
             raise RpcError(INVALID_PARAMS_CODE, "No Signer available")
         raise RpcError(SERVER_ERROR_CODE, "unknown account")
     return key

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import orjson
 
+from ophion.chain.fee_oracle import FeeHistory
 from ophion.primitives.hexcodec import data, quantity
 from ophion.primitives.types import BlockTag
 from ophion.rpc.errors import METHOD_NOT_FOUND, invalid_params
@@ -152,9 +153,22 @@ async def get_fee_history(
     if block_count < 1:
         raise invalid_params("blockCount: a number above 0 is expected")
     header = header_at(ctx, BlockTag.LATEST if newest is BlockTag.PENDING else newest)
+    if header is None and ctx.is_anvil and isinstance(newest, int):
+        # as in Anvil, a range beyond the head has only the blocks that exist
+        missing = newest - ctx.queries.head_number
+        if missing >= block_count:
+            return orjson.dumps(render.fee_history(_history_of_no_blocks(ctx, newest - block_count + 1)))
+        block_count -= missing
+        header = header_at(ctx, BlockTag.LATEST)
     if header is None:
         raise invalid_params("newest: there is no such block")
     history = await ctx.fees.fee_history(min(block_count, MAX_BLOCKS), header, percentiles)
     if history.rendered is None:
         history.rendered = orjson.dumps(render.fee_history(history))
     return history.rendered
+
+
+def _history_of_no_blocks(ctx: RpcContext, oldest: int) -> FeeHistory:
+    """Return the fees of the next block only."""
+    fees = [ctx.queries.next_base_fee() or 0]
+    return FeeHistory(oldest, fees, [], [ctx.queries.next_blob_base_fee() or 0], [], [])

@@ -55,18 +55,17 @@ _ANVIL_BLOCKS: Final = {
 says whether Anvil's error names the number of the block.
 """
 
-CALLS: Final = frozenset(
+SENDS: Final = frozenset(
     {
-        "eth_call",
-        "eth_estimateGas",
-        "eth_createAccessList",
         "eth_sendTransaction",
+        "eth_sendTransactionSync",
         "eth_sendUnsignedTransaction",
         "eth_signTransaction",
         "eth_fillTransaction",
-        "debug_traceCall",
     }
 )
+"""Methods whose first parameter is a transaction request."""
+CALLS: Final = SENDS | {"eth_call", "eth_estimateGas", "eth_createAccessList", "debug_traceCall"}
 """Methods whose first parameter is a call object."""
 _FILTERS: Final = frozenset({"eth_getLogs", "eth_newFilter"})
 _ACCOUNTS: Final = frozenset(("eth_getAccount", "eth_getAccountInfo"))

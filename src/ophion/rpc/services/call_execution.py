@@ -84,9 +84,7 @@ def run_call(
 ) -> bytes | Awaitable[bytes]:
     """Return the output of a call. Raises `RpcError` if the call reverts, halts or is invalid."""
     requested = checked(ctx, requested)
-    # as in Anvil and in Hardhat's node, calls on a node with a preset may offer any price
-    has_preset = ctx.dev is not None and ctx.dev.identity.preset is not None
-    request = requested.request(gas_for(ctx, requested, gas_limit), checks_base_fee=not has_preset)
+    request = _request(ctx, requested, gas_for(ctx, requested, gas_limit))
     accounts = overrides or ()
     if ctx.light_calls.knows(requested.to, requested.input):
         seen = console_reads()
@@ -101,6 +99,13 @@ def run_call(
         assert requested.to is not None, "a creation is not known to be light"
         ctx.light_calls.tried.wasted(requested.to, requested.input, INLINE_S)
     return _call_in_lane(ctx, state, env, request, requested, accounts)
+
+
+def _request(ctx: RpcContext, requested: Call, gas: int, is_sent: bool = False) -> CallRequest:
+    """Return a call in the form of the extension. As in Anvil and in Hardhat's node, calls on a node with a preset may
+    offer any price. As in Hardhat's node, the balance of the sender limits only what `is_sent`.
+    """
+    return requested.request(gas, strict=is_sent or not ctx.is_hardhat, checks_base_fee=not ctx.has_preset)
 
 
 async def _call_in_lane(
@@ -152,8 +157,10 @@ async def run_estimate(
     requested: Call,
     overrides: Overrides | None,
     gas_of_failing: int | None = None,
+    is_sent: bool = False,
 ) -> int:
-    """Return gas with which a call succeeds. If the call reverts or halts, returns `gas_of_failing`, unless it is None.
+    """Return the gas with which a call succeeds; for a call that reverts or halts, `gas_of_failing` if it is set.
+    `is_sent` says that a transaction follows.
 
     The upper bound is the lowest of: the given gas, the gas limit of the block, `--rpc-gas-cap`, and from Osaka on the
     cap of EIP-7825, which development nodes lift. A given gas below the minimum of any transaction is ignored, as in
@@ -161,7 +168,7 @@ async def run_estimate(
     """
     requested = checked(ctx, requested)
     cap, bound = _max_gas(ctx, env, gas_limit, requested)
-    request = requested.request(cap)
+    request = _request(ctx, requested, cap, is_sent)
     seen = console_reads()
     gas, outcome = await _repeated(
         ctx, requested, lambda limit_s: estimate_gas(state, env, request, overrides or (), cap, limit_s), _is_timeout
@@ -169,8 +176,7 @@ async def run_estimate(
     if ctx.dev is not None:
         _observe(ctx, "eth_estimateGas", outcome, seen, state, env, request, overrides or ())
     if gas:
-        has_preset = ctx.dev is not None and ctx.dev.identity.preset is not None
-        return await _least_gas(ctx, state, env, requested, overrides or (), gas, outcome) if has_preset else gas
+        return await _least_gas(ctx, state, env, requested, overrides or (), gas, outcome) if ctx.has_preset else gas
     if gas_of_failing is not None and outcome.kind in ("reverted", "halted"):
         return gas_of_failing
     text = "Transaction processing could not be completed due to an exception"
@@ -194,7 +200,7 @@ async def _least_gas(
         low, high, middle = outcome.gas_used - 1, gas, outcome.gas_used
         while high - low > 1:
             left_s = end - time.monotonic()
-            tried = call(state, env, requested.request(middle), overrides, left_s) if left_s > 0 else None
+            tried = call(state, env, _request(ctx, requested, middle), overrides, left_s) if left_s > 0 else None
             if tried is None or tried.kind == "timeout":
                 return high, True
             low, high = (low, middle) if tried.kind == "returned" else (middle, high)
@@ -261,7 +267,7 @@ async def list_access(ctx: RpcContext, view: BlockView, requested: Call, overrid
 
 def failure_of(ctx: RpcContext, outcome: CallOutcome, halted: str) -> RpcError:
     """Return the error of a failed call. `halted` is the error message for an exceptional halt."""
-    if ctx.dev is not None and ctx.dev.identity.preset == "hardhat" and outcome.kind in ("reverted", "halted"):
+    if ctx.is_hardhat and outcome.kind in ("reverted", "halted"):
         # lazy import: only a node with this preset needs this module
         from ophion.rpc.services.hardhat_failures import call_error
 

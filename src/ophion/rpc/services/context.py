@@ -159,6 +159,21 @@ class RpcContext(Struct, frozen=True):
         """Return whether a service exists. Methods that need a missing service are disabled."""
         return service in _ALWAYS or getattr(self, service, None) is not None
 
+    @property
+    def has_preset(self) -> bool:
+        """Whether the node is a development node with a preset."""
+        return self.dev is not None and self.dev.identity.preset is not None
+
+    @property
+    def is_anvil(self) -> bool:
+        """Whether the node is a development node with the preset `anvil`."""
+        return self.dev is not None and self.dev.identity.preset == "anvil"
+
+    @property
+    def is_hardhat(self) -> bool:
+        """Whether the node is a development node with the preset `hardhat`."""
+        return self.dev is not None and self.dev.identity.preset == "hardhat"
+
     def latest_read(self, name: str) -> LatestRead:
         """Return the fast path of a read method at the newest block. The fast path calls no handler."""
         return self.queries.newest.reading(name)

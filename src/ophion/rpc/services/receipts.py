@@ -17,6 +17,8 @@ TIMEOUT_CODE: Final = 4
 NONCE_GAP_CODE: Final = 6
 
 _DEFAULT_TIMEOUT_S: Final = 2.0
+_ANVIL_TIMEOUT_S: Final = 30.0
+_ANVIL_TIMEOUT_CODE: Final = -32603
 _MAX_WAIT_FRACTION: Final = 0.9
 """Fraction of the request timeout after which waiting ends, so that the response is sent before the request times out.
 """
@@ -38,12 +40,15 @@ def mined_receipt(ctx: RpcContext, hash: Hash32) -> bytes | Awaitable[bytes | No
 
 
 async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> bytes:
-    """Wait until a transaction is mined and return its receipt. Raises EIP-7966 error 4 (timeout) or 6 (nonce gap)."""
+    """Wait until a transaction is mined and return its receipt. Raises EIP-7966 error 4 (timeout) or 6 (nonce gap).
+
+    With the preset `anvil`, a transaction after a nonce gap waits too, and a timeout is Anvil's error.
+    """
     receipt = await awaited(mined_receipt(ctx, hash))
     if receipt is not None:
         return receipt
     item = ctx.pool.get(hash)
-    if item is not None:
+    if item is not None and not ctx.is_anvil:
         expected = ctx.pool.next_nonce(item.sender)
         if expected is None or item.nonce >= expected:
             missing = ctx.queries.head_state.nonce(item.sender) if expected is None else expected
@@ -52,9 +57,12 @@ async def receipt_of(ctx: RpcContext, hash: Hash32, timeout_ms: int | None) -> b
                 f"The transaction {data(hash)} waits in the pool for an earlier one with nonce {missing}.",
                 quantity(missing),
             )
-    timeout_s = min(_DEFAULT_TIMEOUT_S if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _max_wait_s(ctx))
+    default_s = _ANVIL_TIMEOUT_S if ctx.is_anvil else _DEFAULT_TIMEOUT_S
+    timeout_s = min(default_s if not timeout_ms or timeout_ms < 0 else timeout_ms / 1000, _max_wait_s(ctx))
     await ctx.receipt_waits.wait(hash, timeout_s)
     receipt = await awaited(mined_receipt(ctx, hash))
+    if receipt is None and ctx.is_anvil:
+        raise RpcError(_ANVIL_TIMEOUT_CODE, "Transaction confirmation timeout", data(hash))
     if receipt is None:
         raise RpcError(
             TIMEOUT_CODE,

@@ -188,7 +188,7 @@ class Simulator:
 
     def __init__(self, ctx: RpcContext, base: BlockView, simulation: Simulation) -> None:
         self._ctx = ctx
-        self._is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
+        self._is_anvil = ctx.is_anvil
         self._spec = ctx.queries.spec
         self._simulation = simulation
         self._state: State = base.state

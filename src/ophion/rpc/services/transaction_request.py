@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ophion.chainspec.forks import Fork, Milestone
 from ophion.primitives.types import Address
-from ophion.rpc.errors import invalid_params
+from ophion.rpc.errors import TIP_ABOVE_FEE, invalid_params
 from ophion.rpc.schema.wire_types import WireType, decode_quantity
 from ophion.rpc.services.call_execution import check_chain, run_estimate
 from ophion.rpc.services.call_object import CALL_SCHEMA, Call, decode_call
@@ -53,8 +53,6 @@ def _check_parts(request: TransactionRequest) -> None:
     has_new_fees = call.max_fee_per_gas is not None or call.max_priority_fee_per_gas is not None
     if call.gas_price is not None and has_new_fees:
         raise invalid_params("both gasPrice and (maxFeePerGas or maxPriorityFeePerGas) specified")
-    if call.to is None and not call.input:
-        raise invalid_params("contract creation without any data provided")
     if kind is None:
         return
     if kind > SET_CODE:
@@ -78,6 +76,8 @@ async def filled(ctx: RpcContext, request: TransactionRequest, takes_failing: bo
     gets the gas limit of the block instead.
     """
     call = request.call
+    if call.to is None and not call.input and not ctx.is_anvil:
+        raise invalid_params("contract creation without any data provided")
     check_chain(ctx, call)
     kind = _type(ctx, request)
     prices = await (_gas_price(ctx, call) if kind < DYNAMIC_FEE else _fees(ctx, call, kind))
@@ -87,7 +87,7 @@ async def filled(ctx: RpcContext, request: TransactionRequest, takes_failing: bo
         priced = replace(call, nonce=None, **prices)
         state, gas_limit = ctx.queries.head_state, following.header.gas_limit
         gas_of_failing = gas_limit if takes_failing else None
-        gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None, gas_of_failing)
+        gas = await run_estimate(ctx, state, following.env, gas_limit, priced, None, gas_of_failing, is_sent=True)
     # signatures with a chain id are invalid before Spurious Dragon
     names_chain = kind != LEGACY or _next_fork(ctx).has(Milestone.SPURIOUS)
     return UnsignedTransaction(
@@ -143,7 +143,8 @@ async def _fees(ctx: RpcContext, call: Call, kind: int) -> dict[str, Any]:
     if fee is None:
         fee = min(tip + _BASE_FEE_HEADROOM * (ctx.queries.next_base_fee() or 0), _MAX_FEE)
     if tip > fee:
-        raise invalid_params(f"maxFeePerGas ({fee}) < maxPriorityFeePerGas ({tip})")
+        detail = f"maxFeePerGas ({fee}) < maxPriorityFeePerGas ({tip})"
+        raise TIP_ABOVE_FEE(detail) if ctx.is_anvil else invalid_params(detail)
     prices: dict[str, Any] = {"max_fee_per_gas": fee, "max_priority_fee_per_gas": tip}
     if kind == BLOB:
         blob_fee = call.max_fee_per_blob_gas

@@ -29,6 +29,74 @@ def passed_on(name: str, params: Any) -> Any:
     return whole
 
 
+def sent(**members: Any) -> dict[str, Any]:
+    """Return the members of a transaction request that the method gets, without those that are null."""
+    (call,) = passed_on("eth_sendTransaction", [members])
+    return {member: value for member, value in call.items() if value is not None}
+
+
+ENTRY = {"address": ADDRESS, "storageKeys": []}
+
+
+def test_a_gas_price_excludes_the_newer_fees() -> None:
+    assert sent(gasPrice="0x5", maxFeePerGas="0x6", maxPriorityFeePerGas="0x1") == {"gasPrice": "0x5"}
+    assert sent(maxFeePerGas="0x6", gasPrice=None) == {"maxFeePerGas": "0x6"}
+    call = {"gasPrice": "0x5", "maxFeePerGas": "0x6"}
+    assert passed_on("eth_call", [call]) == [call]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"type": "0x2", "gasPrice": "0x5"},
+        {"type": "0x4", "gasPrice": "0x5"},
+        {"type": "0x0", "maxFeePerGas": "0x5"},
+        {"type": "0x1", "maxPriorityFeePerGas": "0x5"},
+        {"type": "0x0", "accessList": [ENTRY]},
+        {"type": "0x2", "authorizationList": [{}]},
+        {"type": "0x2", "blobVersionedHashes": ["0x01"]},
+        {"type": "0x3"},
+        {"type": "0x4"},
+    ],
+)
+def test_other_fields_choose_the_type_that_they_contradict(members: dict[str, Any]) -> None:
+    rest = {member: value for member, value in members.items() if member != "type"}
+    assert sent(**members) == rest
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"type": "0x0"},
+        {"type": "0x0", "gasPrice": "0x5", "accessList": []},
+        {"type": "0x1", "accessList": [ENTRY]},
+        {"type": "0x2", "maxFeePerGas": "0x5"},
+        {"type": "0x3", "blobVersionedHashes": ["0x01"]},
+        {"type": "0x4", "authorizationList": [{}]},
+        {"type": "zz"},
+        {"type": [1]},
+        {"data": "0x01", "input": "0x01"},
+        {"data": "0x01"},
+        {"value": "1" * 79},
+        {"value": "\u0661"},
+    ],
+)
+def test_a_request_without_contradictions_stays(members: dict[str, Any]) -> None:
+    assert sent(**members) == members
+
+
+def test_an_empty_access_list_with_a_price_is_a_transaction_of_type_1() -> None:
+    assert sent(gasPrice="0x5", accessList=[]) == {"gasPrice": "0x5", "accessList": [], "type": "0x1"}
+
+
+def test_decimal_digits_are_a_number() -> None:
+    assert sent(value="100", nonce="7", type="2") == {"value": "0x64", "nonce": "0x7", "type": "0x2"}
+
+
+def test_input_has_priority_over_data() -> None:
+    assert passed_on("eth_call", [{"data": "0x01", "input": "0x02"}]) == [{"data": None, "input": "0x02"}]
+
+
 @pytest.mark.parametrize("name", ["eth_call", "eth_estimateGas", "eth_sendTransaction", "eth_signTransaction"])
 @pytest.mark.parametrize(
     "member", ["value", "gas", "gasPrice", "nonce", "maxFeePerGas", "maxPriorityFeePerGas", "type"]

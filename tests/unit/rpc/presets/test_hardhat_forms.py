@@ -100,6 +100,14 @@ def test_fees_nonces_and_balances_are_named(node: Node) -> None:
     )
 
 
+@pytest.mark.parametrize("fields", [{"value": hex(10**18)}, {"gasPrice": hex(GWEI)}, {"maxFeePerGas": "0x1"}])
+@pytest.mark.parametrize("gas", [{}, {"gas": hex(100_000)}])
+def test_a_call_may_cost_more_than_the_balance(node: Node, fields: dict[str, str], gas: dict[str, str]) -> None:
+    call = {"from": STRANGER, "to": OTHER, **fields, **gas}
+    assert node.ask("eth_call", call) == node.ask("eth_call", call, "0x0") == "0x"
+    assert node.ask("eth_estimateGas", call) == node.ask("eth_estimateGas", call, "latest") == hex(21_000)
+
+
 def test_a_raw_transaction_is_named_too(node: Node) -> None:
     node.ask("hardhat_reset")
     raw = node.ask("eth_signTransaction", sent(nonce="0x0", gas=hex(21_000)))

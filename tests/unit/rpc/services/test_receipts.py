@@ -7,6 +7,9 @@ import asyncio
 import pytest
 
 from ophion.errors import RpcError
+from ophion.primitives.types import Hash32
+from ophion.rpc.services.context import RpcContext
+from ophion.rpc.services.receipt_waits import ReceiptWaits
 from ophion.rpc.services.receipts import NONCE_GAP_CODE, TIMEOUT_CODE, receipt_of
 from ophion.testing.signing import DEV_KEYS, legacy_transaction
 from tests.unit.rpc.interface import Interface
@@ -49,3 +52,26 @@ def test_a_missing_nonce_is_named_at_once(dev: Interface) -> None:
         assert caught.value.data == "0x1"
 
     dev.run(story())
+
+
+def test_the_preset_of_anvil_waits_longer_and_across_a_nonce_gap(
+    dev: Interface, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    wait = dev.context.receipt_waits.wait
+
+    async def noted(hash: Hash32, timeout_s: float) -> None:
+        waited.append(timeout_s)
+        await wait(hash, 0.001)
+
+    monkeypatch.setattr(RpcContext, "is_anvil", True)
+    monkeypatch.setattr(ReceiptWaits, "wait", lambda self, hash, timeout_s: noted(hash, timeout_s))
+
+    async def story() -> None:
+        (hash,) = await dev.node.send(legacy_transaction(B, 2))
+        with pytest.raises(RpcError, match="Transaction confirmation timeout") as caught:
+            await receipt_of(dev.context, hash, None)
+        assert (caught.value.code, caught.value.data) == (-32603, "0x" + hash.hex())
+
+    dev.run(story())
+    assert waited == [27.0]
