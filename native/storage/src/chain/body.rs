@@ -193,8 +193,8 @@ impl BodyData {
         Ok(self.known.get_or_init(|| known))
     }
 
-    /// Compute hashes and senders of several bodies together, on all cores. Many signatures together take less time per
-    /// signature. If a signature is invalid, `known` of its body reports the error.
+    /// Compute hashes and senders of several bodies together, on all cores. Recovering many signatures together takes
+    /// less time per signature. If a signature is invalid, `known` of its body reports the error.
     pub fn recover_all(bodies: &[&Self]) {
         let unknown: Vec<&Self> = bodies.iter().copied().filter(|body| body.known.get().is_none()).collect();
         let txs: Vec<&Tx> = unknown.iter().flat_map(|body| &body.txs).collect();

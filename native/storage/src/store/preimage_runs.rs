@@ -15,8 +15,9 @@
 //! run in a list    level (1), number (8), count of entries (8)
 //! entry            prefix (8), preimage (32)
 //! ```
-//! Numbers in parentheses are sizes in bytes. The prefix is the start of the hash; its lowest bit is 1 for an address,
-//! which zeros on the left extend to 32 bytes. Different runs may hold the same preimage until they are merged.
+//! Numbers in parentheses are sizes in bytes. The prefix is the start of the hash. Its lowest bit is 1 if the preimage
+//! is an address; zeros on the left extend the address to 32 bytes. Different runs may hold the same preimage until
+//! they are merged.
 
 use alloy_primitives::{Address, B256};
 use heed::{RoTxn, RwTxn};
