@@ -16,7 +16,7 @@ pub struct Costs {
     pub lanes: u32,
 }
 
-/// Upper limits of the argon2id cost parameters, because they come from an untrusted key file.
+/// Upper limits of the argon2id cost parameters, which come from an untrusted key file.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 const MAX_ITERATIONS: u32 = 64;
 const MAX_LANES: u32 = 64;

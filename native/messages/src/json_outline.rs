@@ -1,4 +1,4 @@
-//! Outline of a JSON text: validity, number of values, and positions of a request's keys.
+//! Outline of a JSON text: validity, number of values, and positions of a request's members.
 //!
 //! A parser that builds objects needs up to thirty times the memory of the text. This parser builds no objects: it
 //! scans the text once (RFC 8259) and records a few positions. So the node checks a large text before it uses memory
@@ -18,7 +18,7 @@ type Step = Result<usize, NotJson>;
 /// Outline of a JSON object at the top level of the text: one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Position of the JSON key `id`. If a key is repeated, the last one counts.
+    /// Position of the value of the key `id`. If a key is repeated, the last one counts.
     pub id: Option<Range<usize>>,
     pub method: Option<Range<usize>>,
     pub params: Option<Range<usize>>,

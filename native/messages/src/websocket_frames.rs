@@ -125,7 +125,7 @@ impl Reader {
             self.head.extend_from_slice(&part[..size]);
             outcome.consumed += size;
             if self.head.len() < head_bytes || head_size(&self.head) > head_bytes {
-                return Ok(false); // the header is incomplete, because its second byte announces more length bytes
+                return Ok(false); // the header is incomplete: its second byte may announce more bytes
             }
             let head = parsed(&self.head)?;
             self.head.clear();

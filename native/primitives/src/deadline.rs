@@ -21,7 +21,7 @@ impl Cancellation {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Attach this thread, so that `cancel` stops its work from now on.
+    /// Attach this thread: from now on, `cancel` stops the work of the thread.
     pub fn enter(&self) {
         GIVEN_UP.set(Some(self.clone()));
     }

@@ -1,7 +1,6 @@
 //! DATA, QUANTITY and decimal numbers as JSON text, appended to a buffer.
 //!
-//! Each function takes the literal text before the value (comma, name and colon), so that one copy writes text and
-//! value.
+//! Each function takes the literal text that stands before the value (comma, key and colon), and appends both.
 
 use alloy_primitives::{Address, U256, hex};
 

@@ -79,7 +79,7 @@ mod simd {
     /// Append the hash of each input to `hashes`, with AVX-512.
     #[target_feature(enable = "avx512f")]
     pub unsafe fn hash_all(inputs: &[&[u8]], hashes: &mut Vec<B256>) {
-        // sort the inputs by length, because inputs with the same number of blocks are hashed together
+        // sort the inputs by number of blocks, because inputs with the same number are hashed together
         let mut order: Vec<u32> = (0..inputs.len() as u32).collect();
         order.sort_by_key(|index| blocks(inputs[*index as usize]));
         let first = hashes.len();

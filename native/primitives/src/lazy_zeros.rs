@@ -14,9 +14,9 @@ const LARGE: usize = 1 << 20;
 #[cfg(target_os = "linux")]
 static NEWEST: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
 
-/// Give memory to all pages of the newest block with empty pages. Otherwise, the first write to a page that was read
-/// before interrupts all processors on which a thread of this process runs, to remove the empty page from their page
-/// tables.
+/// Give memory to all pages of the newest block with empty pages. Otherwise, a page that is read before it is written
+/// maps the empty page. Its first write then interrupts all processors on which a thread of this process runs, because
+/// they must forget the empty page.
 pub fn fill_newest_block() {
     #[cfg(target_os = "linux")]
     {
@@ -35,7 +35,7 @@ pub struct LazyZeros;
 // SAFETY: all blocks come from `System` and return to it with the same layout.
 unsafe impl GlobalAlloc for LazyZeros {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of this function, which is the same.
+        // SAFETY: `System.alloc` has the same contract as this function, and the caller keeps it.
         unsafe { System.alloc(layout) }
     }
 

@@ -1,8 +1,9 @@
 //! Tables of public keys that signed several transactions, by address.
 //!
 //! A block producer tells other producers who signed the transactions that it passes on. With a table of the key,
-//! checking such a hint takes less time than recovering the key. A table costs about five recoveries, so a key gets one
-//! after `BUILD_AFTER` right hints. The number of keys is bounded; the keys that were used least recently are dropped.
+//! checking such a hint takes less time than recovering the key. Building a table costs about five recoveries, so a key
+//! gets its table after `BUILD_AFTER` right hints. The number of keys is bounded; the keys that were used least
+//! recently are dropped.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -67,8 +67,8 @@ mod simd {
         [known, known / LANES * LANES, 0].into_iter().min_by_key(cost).unwrap_or(0)
     }
 
-    /// Note that the expected signer with this address and public key was right. After some right hints, the key gets a
-    /// table.
+    /// Record that a signature was made by its expected signer, who has this address and public key. After some such
+    /// signatures, the key gets a table.
     pub fn note(address: &Address, key: &[u8; 64]) {
         let needs_table = signer_keys().needs_table(address);
         if needs_table && let Some(table) = KeyTable::of(key) {

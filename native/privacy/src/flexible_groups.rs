@@ -3,7 +3,8 @@
 //! A group starts with two contracts: the proxy, which members call, and the management contract behind the proxy.
 //! Nodes read the storage slots of the management contract, which are the same at every member. A payload names the
 //! version of the member list for which it was made, and must be sealed for that whole list. So a sender cannot leave
-//! out a member. If a transaction is sent while the list changes, all members agree whether the transaction runs.
+//! out a member. The version also makes all members decide alike about a transaction that was sent while the list
+//! changed.
 
 use std::sync::LazyLock;
 

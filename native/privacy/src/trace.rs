@@ -55,7 +55,7 @@ pub fn trace_flat(
     })
 }
 
-/// Wraps a tracer, and computes the addresses of contracts as the group does.
+/// Wraps a tracer, and gives created contracts the addresses that they have in the privacy group.
 struct WithCreationAddress<T> {
     creation: CreationAddress,
     inner: T,

@@ -173,8 +173,9 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Return the first account of the public state that a private transaction would change; None if it changes none. Such
-/// a change is not allowed. A contract created at an address with a public balance is private and has no balance.
+/// Return the first account of the public state that a private transaction would change, although it must not; None if
+/// it changes none. A contract that is created at an address with a public balance is private, and gets the balance
+/// zero.
 fn public_change(view: &View, changes: &mut EvmState, own: &[Address]) -> Result<Option<Address>> {
     let Some(public) = &view.public else { return Err(Error::Storage("the state is not private".into())) };
     for (address, account) in changes.iter_mut() {

@@ -50,8 +50,8 @@ fn declarations(stub: &str) -> impl Iterator<Item = &str> {
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(keeps, module)?)?;
-    // Cache 16,384 hashes of addresses, slots and mapping keys. The cache occupies up to 2 MiB, as it fills
-    // (`LazyZeros`).
+    // Cache 16,384 hashes of addresses, slots and mapping keys. The cache occupies memory only as it fills
+    // (`LazyZeros`), up to 2 MiB.
     let _ = alloy_primitives::utils::init_keccak_cache(1 << 14);
     values::errors::register(module)?;
     values::keys::register(module)?;

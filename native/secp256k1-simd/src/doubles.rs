@@ -1,9 +1,9 @@
 //! Multiplication with doubles, for processors with AVX-512 but without IFMA (Intel servers of 2017 to 2020).
 //!
 //! A double holds integers of 53 bits exactly, and a fused multiply-add rounds only once. So for integers a and b below
-//! 2^52, 2^104 + a b, rounded towards zero, holds exactly the bits of a b from bit 52 on. A second multiply-add gives
-//! 2^52 plus the low 52 bits. In both ranges, the bit pattern of a double is a constant plus the integer that it holds.
-//! The code adds the bit patterns as integers and subtracts all constants at once.
+//! 2^52, the double 2^104 + a b, rounded towards zero, holds exactly the bits of a b from bit 52 on. A second
+//! multiply-add gives the double 2^52 plus the low 52 bits. The bit pattern of each of these doubles is a constant plus
+//! the integer that the double holds. The code adds the bit patterns as integers and subtracts all constants at once.
 
 use core::arch::x86_64::*;
 

@@ -1,7 +1,7 @@
 //! Numbers modulo the prime of secp256k1, p = 2^256 - 2^32 - 977, eight at a time.
 //!
 //! A number has five limbs of 52 bits; one register holds the same limb of all eight numbers. Two types track bounds. A
-//! `Field` may be multiplied. A `Loose` may be added to, and must be carried before it is multiplied.
+//! `Field` may be multiplied. A `Loose` may be a term of a further sum, and must be carried before it is multiplied.
 
 use core::arch::x86_64::*;
 

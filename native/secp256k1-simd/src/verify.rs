@@ -1,8 +1,8 @@
 //! Checks that recovery of a signature (r, s) over z gives an expected public key Q, with a table of multiples of Q.
 //!
 //! Recovery gives Q exactly if (z G + r Q) / s is the point R with x = r and the parity of the signature. The tables
-//! hold multiples at several distances, so 30 doublings are enough instead of 128, and no square root is needed. The
-//! slow path is `recover`; the tests compare both.
+//! hold multiples of 2^n Q and 2^n G for several n, so 30 doublings are enough instead of 128. No square root is
+//! needed. The slow path is `recover`; the tests compare both.
 
 use std::sync::LazyLock;
 

@@ -44,7 +44,8 @@ impl Output for Vec<u8> {
         let start = self.len() - distance;
         let end = self.len() + size;
         while self.len() < end {
-            // Each round doubles the repeated part, so the copied bytes never overlap their target.
+            // Copy at most the bytes from `start` to the end, so that source and target never overlap. Each round
+            // doubles the repeated part.
             let count = (end - self.len()).min(self.len() - start);
             self.extend_from_within(start..start + count);
         }

@@ -1,4 +1,4 @@
-//! Fast path of pool admission: accepts plain transactions by one comparison of bounds.
+//! Fast path of pool admission: accepts plain transactions that stay within a set of limits (`Bounds`).
 //!
 //! Slow path: `pool/admission.py`, which checks rule by rule and names the rule that a transaction breaks. A
 //! transaction that passes the fast path must pass the slow path. A transaction that fails the fast path may still be

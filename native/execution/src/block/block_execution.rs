@@ -55,7 +55,7 @@ impl ExecutionData {
     }
 }
 
-/// The execution of a block, from its first system call to its roots.
+/// A running execution of a block, from its first system call to its roots.
 pub struct Run {
     pub(super) evm: Evm<CollisionGuard>,
     pub(super) progress: Progress,

@@ -66,9 +66,9 @@ impl EmptyRun {
         Ok(records)
     }
 
-    /// Execute `count` blocks, of which `first` is the first header. Afterwards `first` is the header of the next
-    /// block. Returns the state after these blocks. Returns None if the requests of a block differ from the header;
-    /// then the records of this call are incomplete.
+    /// Execute `count` blocks. `self.first` is the header of the first block; afterwards it is the header of the block
+    /// after these blocks. Returns the state after these blocks. Returns None if the requests of a block differ from
+    /// the header; then the records of this call are incomplete.
     fn execute_run(
         &mut self,
         count: usize,

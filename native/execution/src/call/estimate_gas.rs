@@ -15,8 +15,9 @@ use crate::evm::overrides::AccountOverride;
 
 const PLAIN_TRANSFER_GAS: u64 = 21_000;
 
-/// Estimate the gas of a call. Returns the estimate, and the outcome of the call with the maximum gas; for a plain
-/// transfer, with 21,000 gas. The estimate is 0 if the call fails even with the maximum gas.
+/// Estimate the gas of a call. Returns the estimate and the outcome of one run of the call: with 21,000 gas if this
+/// suffices for a plain transfer, else with the maximum gas. The estimate is 0 if the call fails even with the maximum
+/// gas.
 pub fn estimate_gas(
     state: &StateData,
     env: &BlockEnv,

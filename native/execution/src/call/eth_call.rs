@@ -53,8 +53,8 @@ pub fn call_each(
     })
 }
 
-/// Run a call on an open database. Returns the database with its read cache, and the output; None if the call reverts,
-/// halts or is rejected. The function `call` also reports the reason.
+/// Run a call on an open database. Returns the database with its read cache, and the output. The output is None if the
+/// call reverts, halts or is rejected. The function `call` also reports the reason.
 pub fn returned(db: ExecDb, env: &BlockEnv, tx: TxEnv, deadline: Instant) -> (ExecDb, Result<Option<Bytes>>) {
     let cfg = call_request::cfg(env, &tx, false, false);
     let (db, outcome) = with_database(db, env, cfg, None, deadline, |evm| run_watched(evm, tx));
@@ -98,7 +98,7 @@ pub(super) fn with_evm<T>(
     with_database(db, env, cfg, moved, deadline, work).1
 }
 
-/// Run `work` with the cached EVM on this database. `moved` maps precompiled contracts to other addresses.
+/// Run `work` with the cached EVM on this database. `moved` replaces the precompiled contracts for this call.
 pub(super) fn with_database<T>(
     db: ExecDb,
     env: &BlockEnv,
@@ -130,9 +130,9 @@ pub(super) fn with_database<T>(
     if is_moved {
         evm.precompiles = Precompiles::of(env);
     }
-    // Release the database snapshot now, because a cached EVM would hold it. This call also clears journal entries of
-    // failed runs.
+    // clear the journal entries of failed runs
     evm.finalize();
+    // take the database out, because a cached EVM would hold the database snapshot
     let db = std::mem::replace(&mut evm.ctx.journaled_state.database, no_database());
     CACHED_EVM.set(Some((env.fork, evm)));
     (db, outcome)

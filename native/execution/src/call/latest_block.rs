@@ -38,8 +38,8 @@ pub struct CallSettings {
 pub struct Latest {
     pub number: u64,
     state: StateData,
-    /// The open latest state with its read cache. It stays open, because opening a state takes as long as reading an
-    /// account. Meanwhile LMDB cannot reuse the pages of this snapshot. The next block releases it.
+    /// The open latest state with its read cache. It stays open between requests, because opening a state takes as long
+    /// as reading an account. Until the next block releases the state, LMDB cannot reuse the pages of its snapshot.
     db: Option<ExecDb>,
     /// Environment and limits of calls; None until the node has set them.
     pub settings: Option<CallSettings>,

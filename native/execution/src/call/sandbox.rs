@@ -1,5 +1,5 @@
 //! A sandbox: runs calls one after the other on a state and keeps their effects, without blocks, roots and fees.
-//! Property tests of contracts make thousands of calls in it and revert them.
+//! Property tests of contracts run thousands of calls in a sandbox and revert their effects.
 
 use std::time::Instant;
 

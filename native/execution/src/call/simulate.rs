@@ -205,9 +205,9 @@ fn run_call(
     (db, outcome)
 }
 
-/// Handle a transaction with the maximum nonce, which revm rejects before it reads the account. With nonce checks, the
-/// error is "nonce too high", unless the account has the same nonce. Without nonce checks, the call runs with another
-/// nonce.
+/// Handle a transaction with the maximum nonce, which revm rejects before it reads the account. With nonce checks, a
+/// lower nonce of the account gives the error "nonce too high"; otherwise revm reports its own error. Without nonce
+/// checks, the call runs with the nonce below the maximum.
 fn settle_last_nonce(db: &mut ExecDb, rules: &Rules<'_>, tx: &mut TxEnv) -> Result<()> {
     if tx.nonce < u64::MAX {
         return Ok(());

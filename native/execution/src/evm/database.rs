@@ -114,7 +114,7 @@ impl ExecDb {
     }
 
     /// Continue with the database on which the parent block was executed, so that its accounts and codes are not read
-    /// again. `is_changed` selects accounts that may have changed after these transactions.
+    /// again. `is_changed` selects accounts that the parent block may have changed after its transactions.
     pub fn follow(&mut self, parent: ExecDb, is_changed: impl Fn(&Address) -> bool) {
         let ExecDb { mut entries, codes, storage_only_account, .. } = parent;
         entries.retain(|address, _| !is_changed(address));
@@ -308,9 +308,9 @@ impl ExecDb {
         changes.into_iter().try_for_each(|(address, account)| self.apply(address, account, true))
     }
 
-    /// Apply the changes of an account. revm compares a slot with its value before the transaction that used the slot
-    /// last. So after `several` transactions, a changed slot may look unchanged, and is compared with the value in this
-    /// database.
+    /// Apply the changes of an account. revm reports a slot as changed only if the last transaction that used the slot
+    /// changed it. After `several` transactions, an earlier transaction may have changed the slot. So also compare the
+    /// slot with its value in this database.
     fn apply(&mut self, address: Address, account: EvmAccount, several: bool) -> Result<()> {
         if !account.is_touched() {
             return Ok(());

@@ -43,8 +43,8 @@ impl Precompiles {
         self.signatures = env.rules.signatures.clone();
     }
 
-    /// Return the precompiled contracts after account overrides. An override removes the precompiled contract from its
-    /// address. A moved contract is then available at its new address.
+    /// Return the precompiled contracts after account overrides. An override of a precompiled contract's account
+    /// removes the contract there. With `movePrecompileToAddress`, the contract is available at the new address.
     pub fn overridden(env: &BlockEnv, overrides: &[&AccountOverride]) -> Result<Self> {
         let mut precompiles = Precompiles::of(env);
         for one in overrides {

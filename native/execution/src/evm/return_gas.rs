@@ -1,4 +1,4 @@
-//! Records the gas left before RETURN, which flat traces show, without an inspector.
+//! Records the gas left before RETURN, without an inspector. Flat traces show this gas.
 //!
 //! The result of a frame only has the gas left after RETURN. RETURN may cost gas, because it can expand the memory.
 
@@ -22,7 +22,8 @@ pub fn install<I>(evm: &mut Evm<I>) {
     LEFT.set(None);
 }
 
-/// Return the gas left before the last RETURN of this thread; None if no frame ended with RETURN since the last call.
+/// Return the gas left before the last RETURN of this thread; None if no frame ended with RETURN since the previous
+/// `take`.
 pub fn take() -> Option<u64> {
     LEFT.take()
 }

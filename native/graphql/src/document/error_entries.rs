@@ -31,8 +31,7 @@ impl Entry {
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        // Truncate the error message, because a request may contain names of megabytes, and every error shows such
-        // names.
+        // Truncate the message: a name in the request may have megabytes, and each of many errors may repeat the name.
         match self.message.char_indices().nth(MAX_MESSAGE_LENGTH) {
             Some((end, _)) => text(out, &format!("{}...", &self.message[..end])),
             None => text(out, &self.message),

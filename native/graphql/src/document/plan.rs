@@ -51,7 +51,7 @@ pub struct Variable {
     pub at: usize,
 }
 
-/// One field of a plan that a run writes into the response.
+/// A field of a plan. A run writes its value into the response.
 #[derive(Debug)]
 pub struct Node {
     pub field: Field,

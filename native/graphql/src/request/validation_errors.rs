@@ -32,7 +32,7 @@ pub fn errors_of(found: &DiagnosticList, document: Option<&Document>, source: &s
             Some("RecursionError" | "RecursionLimitError" | "DeeplyNestedType") => {
                 Entry::aborted("maximum query depth exceeded".into())
             }
-            // skip this error, because a variable of an unknown type causes it at every use of the variable
+            // skip this error: the unknown type of a variable is reported already, and causes this error at each use
             Some("DisallowedVariableUsage") if has_unknown_type => continue,
             Some(name) => match of_rule(name, &words, place, document, source) {
                 Some(entry) => entry,

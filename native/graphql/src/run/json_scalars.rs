@@ -18,8 +18,8 @@ impl Run<'_> {
         error_entries::text(&mut self.out, text);
     }
 
-    /// Write a `Long`, in hex or decimal as configured. An `Int` that later schemas declare as `Long` is written the
-    /// same way.
+    /// Write a `Long`, in hex or decimal as configured. Fields that are an `Int` in this schema and a `Long` in later
+    /// schemas are written the same way.
     pub fn integer(&mut self, value: u64) -> Written {
         if self.inputs.shows_hex {
             quantity(&mut self.out, "", value);

@@ -367,7 +367,7 @@ impl Decoder {
     }
 
     /// Submit transactions. `senders` has the addresses of the expected senders, one after the other, or no bytes.
-    /// Returns whether the transactions wait for more transactions.
+    /// Returns whether the transactions are held until more transactions arrive.
     #[pyo3(signature = (arrival, raws, senders=None, /))]
     fn submit(&self, arrival: Py<PyAny>, raws: Vec<Raw>, senders: Option<&[u8]>) -> bool {
         let senders = senders.unwrap_or_default().chunks_exact(Address::len_bytes()).map(Address::from_slice).collect();

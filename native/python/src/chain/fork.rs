@@ -96,8 +96,8 @@ impl ForkState {
         self.inner.knows_code(&hash.0)
     }
 
-    /// Call `work` with zero for every missing key, and return the missing keys. The result and the errors of `work`
-    /// are ignored.
+    /// Call `work`, and return the keys that the local copy lacked. During the call, missing keys have the value zero.
+    /// The result and the errors of `work` are ignored.
     #[pyo3(signature = (work, /))]
     fn collect<'py>(&self, py: Python<'py>, work: &Bound<'py, PyAny>) -> Vec<PyMissing<'py>> {
         let (_, keys) = forked_state::collecting(|| work.call0());

@@ -19,7 +19,7 @@ impl Cancellation {
         self.flag.cancel();
     }
 
-    /// Attach this thread, so that `cancel` stops its calls, searches and simulations from now on.
+    /// Attach this thread: from now on, `cancel` stops the calls, searches and simulations of the thread.
     fn __enter__(&self) {
         self.flag.enter();
     }

@@ -51,9 +51,11 @@ impl Output for Payload {
         assert!(distance <= self.filled && size <= self.size - self.filled, "a copy out of bounds");
         let (from, end) = (self.filled - distance, self.filled + size);
         while self.filled < end {
-            // Each round doubles the repeated part, so the copied bytes never overlap their target.
+            // Copy at most the bytes from `from` to the end, so that source and target never overlap. Each round
+            // doubles the repeated part.
             let count = (end - self.filled).min(self.filled - from);
-            // SAFETY: the source is filled, and the target lies behind the source inside the object.
+            // SAFETY: the source is filled. The target begins where the source ends or later, and ends inside the
+            // object.
             unsafe { ptr::copy_nonoverlapping(self.start.add(from), self.start.add(self.filled), count) };
             self.filled += count;
         }

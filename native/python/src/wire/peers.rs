@@ -172,8 +172,8 @@ impl Session {
     }
 }
 
-/// The thread releases the GIL each time it has made this many Python objects, because a message may have tens of
-/// thousands of items.
+/// Number of Python objects after which a thread releases the GIL, because a message may have tens of thousands of
+/// items.
 const MADE_AT_ONCE: usize = 1024;
 
 fn pieces<'py>(py: Python<'py>, data: &[u8], found: Vec<Range<usize>>) -> PyResult<Bound<'py, PyList>> {

@@ -12,8 +12,8 @@ use super::logs::{Candidates, Limits, LogFilter, LogWriter, count_block};
 /// Size in bytes at which a piece is complete. A piece can be larger by the logs of one block.
 const PIECE_BYTES: usize = 512 * 1024;
 
-/// A search in the blocks that were canonical when it began. Between two pieces, no snapshot of the database is open,
-/// because LMDB cannot reuse freed pages while a slow reader has a snapshot open.
+/// A search in the blocks that were canonical when it began. Between two pieces, no snapshot of the database is open:
+/// the client may read slowly, and LMDB cannot reuse freed pages while a snapshot is open.
 pub struct LogStream {
     database: Arc<Database>,
     filter: LogFilter,
@@ -103,7 +103,8 @@ impl LogStream {
         Ok(out)
     }
 
-    /// Return whether the last block is no longer canonical. A development chain that was reverted has a lower head.
+    /// Return whether the last block is no longer canonical. A head below the last block means that a development chain
+    /// was reverted.
     fn has_changed(&self, snapshot: &Snapshot) -> Result<bool> {
         let (_, head) = snapshot.head()?.unwrap_or_default();
         Ok(head < self.last || snapshot.canonical_hash(self.last)? != self.last_hash)
@@ -121,7 +122,8 @@ impl LogStream {
         Ok(())
     }
 
-    /// Count the matching logs after the first piece, because a later error would cut off a response that has begun.
+    /// Count the matching logs after the first piece now. If a later piece exceeded the limit, its error would cut off
+    /// a response that has begun.
     fn check_rest(&self, snapshot: &Snapshot, limits: &Limits) -> Result<()> {
         let (mut rest, mut count) = (self.blocks.rest(), self.count);
         while let Some(number) = rest.next(snapshot, &self.filter, limits)? {

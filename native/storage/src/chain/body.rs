@@ -193,8 +193,8 @@ impl BodyData {
         Ok(self.known.get_or_init(|| known))
     }
 
-    /// Compute hashes and senders of several bodies together, on all cores. Many signatures together take less time per
-    /// signature. If a signature is invalid, `known` of its body reports the error.
+    /// Compute hashes and senders of several bodies together, on all cores. Recovering many signatures together takes
+    /// less time per signature. If a signature is invalid, `known` of its body reports the error.
     pub fn recover_all(bodies: &[&Self]) {
         let unknown: Vec<&Self> = bodies.iter().copied().filter(|body| body.known.get().is_none()).collect();
         let txs: Vec<&Tx> = unknown.iter().flat_map(|body| &body.txs).collect();
@@ -296,8 +296,8 @@ pub fn decode_block(block: &[u8]) -> Result<(Bytes, BodyData)> {
 /// Lower bound of the average transaction size, in bytes. The two numbers of a signature alone take almost 64 bytes.
 const MIN_TRANSACTION_BYTES: usize = 56;
 
-/// Maximum number of transactions for which `MIN_TRANSACTION_BYTES` does not apply to a body. With both limits, the
-/// wire size of a body bounds its memory after decoding.
+/// Up to this number of transactions, a body is not checked against `MIN_TRANSACTION_BYTES`. With both limits, the wire
+/// size of a body bounds its memory after decoding.
 const FEW_TRANSACTIONS: usize = 4096;
 
 /// Maximum number of decoded ommers. Every fork allows at most two.

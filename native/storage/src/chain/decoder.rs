@@ -128,8 +128,8 @@ impl<T: Send + 'static> Decoder<T> {
         self.bell.as_raw_fd()
     }
 
-    /// Submit transactions. Returns true if they wait for more transactions. The worker starts when enough transactions
-    /// wait, or when `start` is called.
+    /// Submit transactions. Returns true if the decoder holds them until more transactions arrive. The worker starts
+    /// when enough transactions are held, or when `start` is called.
     pub fn submit(&self, tag: T, raws: Vec<Bytes>) -> bool {
         self.submit_with_senders(tag, raws, Vec::new())
     }

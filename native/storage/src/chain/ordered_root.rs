@@ -1,7 +1,7 @@
 //! Computes the root of a list (transactions, receipts) item by item.
 //!
-//! The key of an item is the RLP of its index. The trie builder needs keys in ascending order, and the index 0 comes
-//! after 1 to 127. So the first 128 items are buffered, and later items are added directly.
+//! The key of an item is the RLP of its index. The trie builder needs keys in ascending order, and the key of index 0
+//! (0x80) comes after the keys of 1 to 127. So the first 128 items are buffered, and later items are added directly.
 
 use alloy_primitives::B256;
 use alloy_trie::{EMPTY_ROOT_HASH, HashBuilder, Nibbles};

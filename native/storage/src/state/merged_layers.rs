@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::view::{Layer, LayerAccount, Layers};
 
-/// Maximum number of layers that a state keeps without merging. A node that commits each block soon has fewer layers.
+/// Maximum number of layers that a state keeps without merging. On a node that commits blocks promptly, states have
+/// fewer layers.
 const MAX_LAYERS: usize = 8;
 
 /// If there are more than `MAX_LAYERS` layers, merge layers until each layer is more than twice as large as the layer

@@ -1,9 +1,9 @@
 //! Blocks whose headers are stored before their bodies and receipts.
 //!
 //! A node that fetches a state from peers stores the headers of all blocks first. Bodies and receipts follow later,
-//! from the highest block down. The record `history` in `meta` is the number (8 bytes) of the lowest block of which all
-//! later blocks have bodies and receipts. The record is absent if no block lacks them. The genesis block always has
-//! both.
+//! from the highest block down. The record `history` in `meta` is the number (8 bytes) of the lowest block from which
+//! on all bodies and receipts are stored. The record is absent if no block lacks its body and receipts. The genesis
+//! block always has both.
 //!
 //! `missing_bodies.rs` lets reads of missing bodies and receipts fail.
 
@@ -55,8 +55,8 @@ impl Snapshot {
 }
 
 impl Database {
-    /// Write the headers of consecutive canonical blocks, and named values. Blocks of another branch above the first
-    /// header leave the canonical chain. The head of the chain does not move.
+    /// Write the headers of consecutive canonical blocks, and named values. From the number of the first header on,
+    /// blocks of another branch leave the canonical chain. The head of the chain does not move.
     pub fn put_headers(&self, headers: &[ReceivedHeader], named: &[Named]) -> Result<()> {
         self.write_alone(|txn, tables| {
             for one in headers {
@@ -75,8 +75,8 @@ impl Database {
         })
     }
 
-    /// Replace the RLP of a stored header. If the block hash does not cover the seals, headers with different seals
-    /// have the same hash. The caller has checked the hash.
+    /// Replace the RLP of a stored header by another RLP with the same block hash. Such an RLP exists if the block hash
+    /// does not cover the seals. The caller has checked the hash.
     pub fn replace_header(&self, hash: B256, header: &[u8]) -> Result<()> {
         self.write_alone(|txn, tables| {
             let known = || Error::Storage(format!("block {hash} is not in the database"));

@@ -121,8 +121,8 @@ impl Database {
     }
 
     /// Commit a write transaction. Every `COMMITS_PER_READER_CHECK` commits, also remove the reader entries of killed
-    /// processes. A process that is killed while it reads, such as an SQL query above its time limit, keeps freed pages
-    /// from being reused.
+    /// processes. The entry of a process that was killed while it read, such as an SQL query above its time limit,
+    /// keeps freed pages from being reused.
     fn finish(&self, txn: RwTxn<'_>) -> Result<()> {
         txn.commit()?;
         if self.commits.fetch_add(1, Ordering::Relaxed).is_multiple_of(COMMITS_PER_READER_CHECK) {

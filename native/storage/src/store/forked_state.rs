@@ -53,7 +53,8 @@ struct Known {
     block_hashes: HashMap<u64, B256>,
 }
 
-/// Function that fetches the value of a key from the forked chain, or fails.
+/// Function that requests the value of a missing key from the forked chain and adds it to the `Fork` (`add_account`,
+/// `add_slot`, `add_block_hash`).
 pub type Fetch = Box<dyn Fn(Missing) -> Result<()> + Send + Sync>;
 
 pub struct Fork {
@@ -160,8 +161,8 @@ fn within<T>(mode: Mode, work: impl FnOnce() -> T) -> (T, Mode) {
     (done, MODE.replace(before))
 }
 
-/// Run `work` with zero for every unknown key. System contracts use this, because they overwrite slots of a ring buffer
-/// without reading the old values.
+/// Run `work`. Until it ends, unknown keys have the value zero. System contracts use this, because they overwrite slots
+/// of a ring buffer without reading the old values.
 pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     if MODE.with_borrow(|mode| matches!(mode, Mode::Collect(_))) {
         return work();
@@ -169,7 +170,7 @@ pub fn without_fetching<T>(work: impl FnOnce() -> T) -> T {
     within(Mode::Zero, work).0
 }
 
-/// Run `work` with zero for every unknown key. Returns the unknown keys too.
+/// Run `work`. Until it ends, unknown keys have the value zero. Returns the result of `work`, and the unknown keys.
 pub fn collecting<T>(work: impl FnOnce() -> T) -> (T, Vec<Missing>) {
     match within(Mode::Collect(Vec::new()), work) {
         (done, Mode::Collect(keys)) => (done, keys),

@@ -23,8 +23,8 @@ use super::private_results::note_late;
 use super::read_snapshot::Snapshot;
 use super::tables::ROW_TABLES;
 
-/// Indices of the two payload tables in `ROW_TABLES`. If a payload arrives after its marker was processed, it is also
-/// recorded as late, for the private transaction processor.
+/// Indices of the two payload tables in `ROW_TABLES`. A payload that arrives after its marker was processed is recorded
+/// as late, for the private transaction processor.
 const LATE: [usize; 2] = [0, 6];
 
 /// A change of a database row: table, key and value. The value None deletes the row.

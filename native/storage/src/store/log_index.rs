@@ -2,8 +2,8 @@
 //!
 //! A fold is an eight-byte hash of an address or topic. In a table ordered by fold, each new row changes another page.
 //! The index is therefore divided into sections of consecutive blocks, and a block changes pages of the last section
-//! only. A search looks up each section. Databases before layout 5 have an index without sections (table `logs`) for
-//! their blocks.
+//! only. A search looks up each section. Blocks that were written before layout 5 are in an index without sections
+//! (table `logs`).
 
 use heed::{RoTxn, RwTxn};
 use ophion_primitives::errors::{Error, Result};

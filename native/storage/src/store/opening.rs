@@ -183,8 +183,9 @@ fn open_tables(env: &Env<WithoutTls>, path: &Path) -> Result<Option<Tables>> {
         let record = meta_table.map_or(Ok(None), |meta_table| meta_table.get(txn, meta::TABLES))?;
         let newer = &Tables::NAMES[tables_made(record)..];
         if databases.len() >= Tables::PREIMAGE_RUNS && lost == newer && lost == Tables::NAMES[databases.len()..] {
-            // A database of layout 5 lacks the tables of preimage runs and of packed nodes, and one of layout 7 the
-            // latter. In both layouts the table `storage` is empty, so it stands in for the missing tables.
+            // A database of layout 5 lacks the tables of preimage runs and of packed nodes. A database of layout 7
+            // lacks only the table of packed nodes. In both layouts the table `storage` is empty, so it stands in for
+            // the missing tables.
             databases.resize(Tables::NAMES.len(), databases[Tables::STORAGE]);
             lost.clear();
         }

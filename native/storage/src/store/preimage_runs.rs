@@ -15,8 +15,9 @@
 //! run in a list    level (1), number (8), count of entries (8)
 //! entry            prefix (8), preimage (32)
 //! ```
-//! Numbers in parentheses are sizes in bytes. The prefix is the start of the hash; its lowest bit is 1 for an address,
-//! which zeros on the left extend to 32 bytes. Different runs may hold the same preimage until they are merged.
+//! Numbers in parentheses are sizes in bytes. The prefix is the start of the hash. Its lowest bit is 1 if the preimage
+//! is an address; zeros on the left extend the address to 32 bytes. Different runs may hold the same preimage until
+//! they are merged.
 
 use alloy_primitives::{Address, B256};
 use heed::{RoTxn, RwTxn};
@@ -146,7 +147,7 @@ pub(super) fn recent_runs(table: Table, txn: &RoTxn<'_>) -> Result<Vec<Run>> {
     Ok(Recent::read(table, txn)?.runs)
 }
 
-/// Return the runs that may hold a hash of one part besides the recent runs, by the first byte of the hash.
+/// Return the runs of the part that holds hashes with this first byte. The recent runs may hold such hashes too.
 pub(super) fn parted_runs(table: Table, txn: &RoTxn<'_>, first: u8) -> Result<Vec<Run>> {
     restore_runs(table.get(txn, &part_key(part_of(first)))?.unwrap_or_default())
 }
@@ -157,7 +158,7 @@ pub(super) fn row_at<'t>(table: Table, txn: &'t RoTxn<'_>, number: u64, prefix: 
     Ok(found.filter(|(key, _)| key.starts_with(&row_key(number, 0)[..9])).map(|(_, row)| row))
 }
 
-/// Write preimages, which need no order, and merge earlier runs.
+/// Write preimages, in any order, and merge earlier runs.
 pub(super) fn add<'a>(
     table: Table,
     txn: &mut RwTxn<'_>,

@@ -9,8 +9,8 @@ use super::read_snapshot::Snapshot;
 use super::tables::{Table, Tables};
 use crate::trie::FlatAccount;
 
-/// Lookups of preimages in one snapshot. Lookups in the order of the hashes are faster, because each run remembers the
-/// row that it has read last.
+/// Lookups of preimages in one snapshot. Lookups in the order of the hashes read fewer rows than others, because each
+/// run remembers the row that it has read last.
 pub struct Preimages<'t> {
     tables: &'t Tables,
     txn: &'t RoTxn<'t>,

@@ -33,7 +33,7 @@ impl Database {
         check_state_hashes(&snapshot, states[0])?;
         drop(snapshot);
         let tables = self.tables;
-        // delete bodies and receipts before headers, because the header of a block holds its number
+        // delete headers last, because `is_canonical_up_to` reads the number of a block from its header
         for table in [tables.bodies, tables.receipts, tables.headers] {
             self.retain(table, |snapshot, hash, _| snapshot.is_canonical_up_to(hash, head))?;
         }

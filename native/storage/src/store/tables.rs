@@ -297,12 +297,17 @@ pub mod meta {
     /// Key of the version of the table layout.
     pub const LAYOUT: &[u8] = b"layout";
     pub const LAYOUT_VERSION: &[u8] = &[9];
-    /// Older layouts that can be read. 1: transactions by full hash, bodies with each sender, accounts without address.
-    /// 2: trie nodes without deltas. 3: no buffered index rows. 4: log index without sections, and a copy of the head's
-    /// state in the tables `accounts` and `storage`. 5: all preimages by hash. 6: the same, while blocks below the
-    /// record `history` have no bodies. 7 and 8: a row for each trie node; 8 is 7 while blocks have no bodies.
+    /// Older layouts that can be read. Each entry names what a later layout changed:
+    /// - 1: the transaction index has full hashes; bodies contain each sender; accounts lack their address.
+    /// - 2: trie nodes have no deltas.
+    /// - 3: index rows are not buffered.
+    /// - 4: the log index has no sections; the tables `accounts` and `storage` hold a copy of the head's state.
+    /// - 5: all preimages are keyed by hash.
+    /// - 6: like 5, in a database whose blocks below the record `history` have no bodies.
+    /// - 7: each trie node has a row of its own.
+    /// - 8: like 7, in a database whose blocks below the record `history` have no bodies.
     pub const OLDER_LAYOUTS: [&[u8]; 8] = [&[1], &[2], &[3], &[4], &[5], &[6], &[7], &[8]];
-    /// Layout while blocks below the record `history` have no bodies. Otherwise the same as `LAYOUT_VERSION`.
+    /// Layout while blocks below the record `history` have no bodies. Its tables are those of `LAYOUT_VERSION`.
     pub const LAYOUT_WITHOUT_BODIES: &[u8] = &[10];
     /// Key under which the number of tables is stored, as one byte; absent in databases of the first version.
     pub const TABLES: &[u8] = b"tables";

@@ -2,9 +2,9 @@
 //!
 //! Transaction hashes are spread over the whole index: 8,000 rows touch nearly as many pages. So the node buffers rows
 //! in memory and divides the index into partitions. Each block writes one partition, with the rows of all blocks since
-//! the last write of that partition. The block number selects the partition. After a restart, the node derives the
-//! missing rows from the number of the head and reads them from the bodies of the last blocks. A process that only
-//! reads derives them in the same way, and then follows the node block by block.
+//! the last write of that partition. The block number selects the partition. After a restart, the number of the head
+//! determines which rows the index lacks. The node reads these rows from the bodies of the last blocks. A process that
+//! only reads fills its buffer in the same way, and then follows the node block by block.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

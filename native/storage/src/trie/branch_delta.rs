@@ -9,9 +9,9 @@
 //! their parents.
 //!
 //! Without deltas, a block that changes one child writes all sixteen references of a branch again. A delta takes a
-//! tenth of these bytes. A reader applies the delta to the earlier version. The earlier version may be a delta too, up
-//! to `MAX_STEPS`. The earlier version belongs to the parent state, so it exists. Pruning keeps it while a delta needs
-//! it.
+//! tenth of these bytes. A reader applies the delta to the earlier version. The earlier version may be a delta too,
+//! with at most `MAX_STEPS` deltas in a row. The earlier version belongs to the parent state, so it exists. Pruning
+//! keeps it while a delta needs it.
 
 use ophion_primitives::bytes::{Reader, put_varint};
 use ophion_primitives::errors::{Error, Result};

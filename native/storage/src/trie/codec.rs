@@ -9,8 +9,8 @@
 //! ```
 //! A branch may also be stored as a delta (branch_delta.rs); this module handles the full form. Integers are
 //! big-endian. Parents hold the hashes of their children, so hashing and proofs do not load siblings. Nodes without a
-//! hash (RLP shorter than 32 bytes) and small leaves are stored in their parents. An account without code, for example,
-//! is no longer than a reference.
+//! hash (RLP shorter than 32 bytes) and small leaves are stored in their parents. For example, the leaf of an account
+//! without code takes about as many bytes as a reference to it.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Converts call events to flat trace entries, by the rules of Besu 21.10.
 //!
 //! Besu has a stack of open entries. Every RETURN, STOP, REVERT, SELFDESTRUCT and halt closes the topmost entry. If a
-//! creation or the code of a new contract was rejected, this closes the entry of another frame. Ophion gives the same
-//! output: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
+//! creation or the code of a new contract was rejected, the topmost entry belongs to another frame. Ophion gives the
+//! same output: docs/decisions/0030-besu-compatible-trace-output.md lists these cases.
 
 use alloy_primitives::{Address, Bytes, U256};
 use revm::context::TxEnv;

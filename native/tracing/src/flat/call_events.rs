@@ -333,7 +333,7 @@ impl Inspector<EvmContext> for CallEvents {
             _ => {}
         }
         let cost = if halt.is_some() { self.gas } else { self.gas.saturating_sub(left).saturating_sub(handed) };
-        // like Besu 21.10, count the cost of an instruction that halted, but only if it halted for lack of gas
+        // like Besu 21.10, count the cost of a halted instruction only if it halted for lack of gas
         self.spent += if halt.is_none_or(is_lack_of_gas) { cost } else { 0 };
         let call = |kind| CallEvent::Call { kind, to: self.target, child: None, precompiled: None };
         let own_code = || self.live.last().map_or_else(Bytes::new, |frame| frame.code.clone());

@@ -2,7 +2,7 @@
 //! observer.
 //!
 //! ```text
-//! a transfer to an account without code   replay/plain_transfer.rs: no EVM, and without state changes no account
+//! a transfer to an account without code   replay/plain_transfer.rs: no EVM; reads accounts only for state changes
 //! most other transactions                 flat/frame_entries.rs: the EVM without an inspector
 //! the rest                                flat/call_events.rs: an inspector sees every instruction
 //! ```

@@ -38,8 +38,8 @@ pub(super) fn halt_of(contracts: &Precompiles, contract: &Address, input: &[u8])
     }
 }
 
-/// Return the reason why BN254 coordinates are invalid. The first number out of range decides. Scalars need no
-/// exception, because each scalar follows its point in the input.
+/// Return the reason why BN254 coordinates are invalid. The first number out of range decides. This number is a
+/// coordinate: a scalar may be that large, but each scalar follows its point in the input.
 fn coordinate_words(input: &[u8]) -> &'static str {
     let mut words = input.chunks(32).map(|chunk| {
         let mut word = [0; 32];

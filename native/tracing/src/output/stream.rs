@@ -47,8 +47,8 @@ impl Stream {
     /// Wait for the next chunks of the trace. Returns None after the last chunk.
     pub fn next(&self) -> Result<Option<Vec<Vec<u8>>>> {
         let chunks = self.receive();
-        // `close` cannot drop the channel while this call holds the lock. So drop the channel here, because otherwise
-        // the tracing thread would block.
+        // A `close` during `receive` could not drop the channel, because `receive` held the lock. Drop the channel now,
+        // or the tracing thread would block.
         if self.is_closed.load(Ordering::SeqCst) {
             self.close();
         }

@@ -48,7 +48,8 @@ impl<'s> ParityTracer<'s> {
         self.options = options;
     }
 
-    /// Return the recorder of call events; None during the first of two runs, which writes nothing.
+    /// Return the recorder of call events. Returns None if no flat traces are selected, and during the first of two
+    /// runs, which writes nothing.
     fn events(&mut self) -> Option<&mut CallEvents> {
         self.events.as_mut().filter(|_| !self.is_surveying)
     }

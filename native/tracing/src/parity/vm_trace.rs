@@ -385,7 +385,7 @@ impl VmWriter {
                     effects.memory = Some((*offset, bytes));
                 }
             }
-            // the topmost frame is the frame of the callee, or the current frame if the callee has no code
+            // show the code of the topmost frame: the frame of the callee, or the current frame if the call was refused
             code = called.filter(|called| !called.was_refused).map_or(own_code, |called| &called.code);
             let has_run = called.is_some_and(|called| called.has_run);
             let gives_gas = matches!(self.opcode, op::CALL | op::STATICCALL);

@@ -1,7 +1,8 @@
 //! Struct logs in the form of Besu: one row per instruction, written as it runs (json-rpc.md 5.9).
 //!
 //! A struct log row shows gas, stack and memory before its instruction, and storage after the instruction. `step`
-//! writes the first half and `step_end` the second half, so that only written slots must be stored.
+//! writes the first part of the row before the instruction runs, and `step_end` writes the rest. So the tracer copies
+//! neither stack nor memory. It keeps only the storage slots that were written.
 
 use std::collections::BTreeMap;
 

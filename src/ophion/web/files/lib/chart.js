@@ -4,7 +4,7 @@ import { s } from "./dom.js";
 
 const WIDTH = 300, HEIGHT = 64, STEPS = 60;
 
-/** Return a chart of `field` of the spans, per second over `width` seconds: {element, draw(spans)}. */
+/** Return a chart of the rate of `field` (per second) over the last `width` seconds: {element, draw(spans)}. */
 export function chart(label, field, width = 120) {
   const area = s("path.area"), line = s("path.line");
   const element = s("svg.chart", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, area, line);

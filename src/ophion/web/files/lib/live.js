@@ -1,5 +1,5 @@
 /*
- * Live chain data: one WebSocket with `newHeads`, sampled.
+ * Live chain data from one WebSocket subscription to `newHeads`.
  *
  * Listeners get at most two updates a second. Requests per update and stored history are bounded. A hidden tab sends no
  * requests. The module polls if there is no WebSocket, or if the WebSocket requires a token.
