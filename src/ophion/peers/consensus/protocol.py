@@ -102,10 +102,12 @@ class ConsensusPeer:
         messages, size = self._validator_limits if is_validator else self._unknown_limits
         cost = message_cost(validators.count, validators.period_s) if is_validator else 1.0
         now = validators.now()
-        # a refused `take` removes no tokens, so dropped messages do not delay later messages of the validator
-        if not (messages.take(cost, now) and size.take(len(payload), now)):
+        # take tokens of both limits or of none, so that dropped messages do not delay later messages of the validator
+        if messages.left(now) < cost or size.left(now) < len(payload):
             validators.dropped += 1
             return
+        messages.spend(cost, now)
+        size.spend(len(payload), now)
         try:
             validators.received(protocol.variant.name, RawMessage(code, payload), peer.validator_address)
         except DecodeError:

@@ -109,6 +109,25 @@ def test_large_messages_of_strangers_are_not_even_looked_at(tmp_path: Path) -> N
     told(tmp_path, "qbft", story, nodes=2)
 
 
+def test_messages_dropped_for_their_size_do_not_use_up_the_number_of_messages(tmp_path: Path) -> None:
+    async def story(parties: list[Party]) -> None:
+        victim, other = parties
+        async with running(victim.driver):
+            unknown_node = Host(PrivateKey(b"\x55" * 32), other.protocols, other.host.clock)
+            near, _ = await MemoryConnection(unknown_node, victim.host).peers()
+            await asyncio.sleep(0.5)
+            for _ in range(60):
+                near.send("istanbul", 0x12, b"\xc0" + bytes(15_000))
+            await asyncio.sleep(0.1)
+            assert (victim.driver.counts.malformed, victim.validators.dropped) == (4, 56)
+            for _ in range(20):
+                near.send("istanbul", 0x12, b"\xc3" + bytes(3))
+            await asyncio.sleep(0.1)
+            assert (victim.driver.counts.malformed, victim.validators.dropped) == (24, 56)
+
+    told(tmp_path, "qbft", story, nodes=2)
+
+
 def test_the_rate_limit_grows_with_a_large_validator_set() -> None:
     assert [message_cost(count, 1.0) for count in (0, 4, 25, 50, 100)] == [1.0, 1.0, 1.0, 0.5, 0.25]
 
