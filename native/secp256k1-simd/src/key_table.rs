@@ -21,7 +21,7 @@ pub type Entry = [u64; 10];
 /// The entries of the first row, then those of the next row.
 pub type Entries = [Entry; ROWS * ENTRIES];
 
-/// Multiples of a public key, 9 KB. Building a table takes as long as recovering some five signatures.
+/// Multiples of a public key, 9 KB. Building a table takes as long as recovering some six signatures.
 pub struct KeyTable(Box<Entries>);
 
 impl KeyTable {

@@ -51,8 +51,8 @@ pub fn recover(signatures: &[Signature]) -> Vec<Option<[u8; 64]>> {
     FAST_PATH.as_ref().map_or_else(|| vec![None; signatures.len()], |path| (path.recover)(signatures))
 }
 
-/// Return for each signature whether recovery gives the key of its table. This takes half as long as recovery. False
-/// means that `recover` has to decide.
+/// Return for each signature whether recovery gives the key of its table. This takes half as long as recovery, or less.
+/// False means that `recover` has to decide.
 pub fn verify(signatures: &[(&Signature, &KeyTable)]) -> Vec<bool> {
     FAST_PATH.as_ref().map_or_else(|| vec![false; signatures.len()], |path| (path.verify)(signatures))
 }
