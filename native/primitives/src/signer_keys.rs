@@ -13,7 +13,7 @@ use ophion_secp256k1_simd::KeyTable;
 
 /// Number of right hints after which a key gets a table.
 const BUILD_AFTER: u32 = 8;
-/// Maximum number of keys in one of two generations. A table takes 5 KB.
+/// Maximum number of keys in one of two generations. A table takes 9 KB.
 const MAX_KEYS: usize = 512;
 
 #[derive(Clone, Default)]

@@ -23,7 +23,7 @@ mod simd {
     use crate::signer_keys::signer_keys;
 
     /// Time to check a group of eight signatures, in percent of the time to recover a group.
-    const CHECK_PERCENT: usize = 65;
+    const CHECK_PERCENT: usize = 50;
 
     pub fn recovered_at_once() -> usize {
         if is_supported() { LANES } else { 1 }

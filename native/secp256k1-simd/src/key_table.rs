@@ -11,9 +11,9 @@ pub const WINDOW: usize = 5;
 /// Number of entries per row: 1 to 16 times a point.
 pub const ENTRIES: usize = 1 << (WINDOW - 1);
 /// Number of rows. Row number n has multiples of 2^(n * ROW_BITS) times the key.
-pub const ROWS: usize = 4;
+pub const ROWS: usize = 7;
 /// Number of digits that share a row.
-pub const ROW_DIGITS: usize = 7;
+pub const ROW_DIGITS: usize = 4;
 pub const ROW_BITS: usize = WINDOW * ROW_DIGITS;
 
 /// An entry of a table: the limbs of x, then the limbs of y.
@@ -21,7 +21,7 @@ pub type Entry = [u64; 10];
 /// The entries of the first row, then those of the next row.
 pub type Entries = [Entry; ROWS * ENTRIES];
 
-/// Multiples of a public key, 5 KB. Building a table takes as long as recovering about five signatures.
+/// Multiples of a public key, 9 KB. Building a table takes as long as recovering about six signatures.
 pub struct KeyTable(Box<Entries>);
 
 impl KeyTable {

@@ -18,6 +18,32 @@ pub struct Affine {
     pub y: Field,
 }
 
+impl Affine {
+    /// Return the point, negated in lanes whose bit is set.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn negated_where(&self, lanes: u8) -> Self {
+        Affine { x: self.x, y: self.y.loose().negated_where(lanes).carried() }
+    }
+
+    /// Return `self` in lanes whose bit is clear and `other` in lanes whose bit is set.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn or_where(&self, lanes: u8, other: &Self) -> Self {
+        Affine { x: self.x.or_where(lanes, &other.x), y: self.y.or_where(lanes, &other.y) }
+    }
+
+    /// Return the sum of two points. `slope` is the difference of their y coordinates divided by that of their x
+    /// coordinates.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn plus(&self, other: &Self, slope: &Field) -> Self {
+        let x = slope.square().minus(&self.x.loose().plus(&other.x.loose())).carried();
+        let y = slope.mul(&self.x.loose().minus(&x.loose()).carried()).minus(&self.y.loose()).carried();
+        Affine { x, y }
+    }
+}
+
 #[derive(Clone, Copy)]
 pub struct Point {
     x: Field,

@@ -1,9 +1,10 @@
 //! Checks that recovery of a signature (r, s) over z gives an expected public key Q, with a table of multiples of Q.
 //!
 //! Recovery gives Q exactly if (z G + r Q) / s is the point R with x = r and the parity of the signature. The tables
-//! hold multiples of 2^n Q and 2^n G for several n, so 30 doublings are enough instead of 128. No square root is
+//! hold multiples of 2^n Q and 2^n G for several n, so 15 doublings are enough instead of 128. No square root is
 //! needed. The slow path is `recover`; the tests compare both.
 
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use alloy_primitives::{U256, uint};
@@ -14,7 +15,7 @@ use super::point::{Affine, Digits, FixedMultiples, Multiples, Point, chosen};
 use crate::Signature;
 use crate::key_table::{ENTRIES, Entries, KeyTable, ROW_BITS, ROW_DIGITS, ROWS, WINDOW, fill, times_generator};
 use crate::limbs::LANES;
-use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors, halves, split};
+use crate::scalar::{BY_ORDER, BY_PRIME, ORDER, factors as quotients, halves, split};
 
 /// Number of digits of each factor of the key.
 const KEY_DIGITS: usize = 26;
@@ -22,17 +23,20 @@ const GENERATOR_WINDOW: usize = 10;
 const GENERATOR_DIGITS: usize = 13;
 const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
 /// Number of digits of a factor of G that share a table.
-const TABLE_DIGITS: usize = 4;
+const TABLE_DIGITS: usize = 2;
 const TABLES: usize = GENERATOR_DIGITS.div_ceil(TABLE_DIGITS);
-/// Position of the lowest bit of the most significant digit of a table.
-const MAX_BIT: usize = WINDOW * (ROW_DIGITS - 1);
-const _: () = assert!(MAX_BIT == GENERATOR_WINDOW * (TABLE_DIGITS - 1) && KEY_DIGITS <= ROWS * ROW_DIGITS);
+const _: () = assert!(GENERATOR_WINDOW % WINDOW == 0 && GENERATOR_WINDOW / WINDOW * (TABLE_DIGITS - 1) < ROW_DIGITS);
+const _: () = assert!(KEY_DIGITS <= ROWS * ROW_DIGITS);
+/// Number of groups of eight signatures that share inversions.
+const GROUPS: usize = 2;
+/// Number of times that points are added in pairs. Each time costs an inversion, so few points are left to other sums.
+const LAYERS: usize = 3;
 
 uint! {
 const BETA: U256 = 0x7ae96a2b657c07106e64479eac3434e99cf0497512f58995c1396c28719501ee_U256;
 }
 
-/// Tables with multiples of 2^40n G, and of 2^(128 + 40n) G.
+/// Tables with multiples of 2^20n G, and of 2^(128 + 20n) G.
 static GENERATOR: LazyLock<[[FixedMultiples<MULTIPLES>; TABLES]; 2]> = LazyLock::new(|| {
     [0, 128].map(|half| {
         std::array::from_fn(|table| {
@@ -80,66 +84,181 @@ pub fn verify(signatures: &[(&Signature, &KeyTable)]) -> Vec<bool> {
         .collect();
     let mut inverted: Vec<U256> = valid.iter().map(|index| signatures[*index].0.s).collect();
     BY_ORDER.inverses(&mut inverted);
-    for (group, inverted) in valid.chunks(LANES).zip(inverted.chunks(LANES)) {
-        // unused SIMD lanes repeat the first signature of the group
-        let lanes: [usize; LANES] = std::array::from_fn(|lane| if lane < group.len() { lane } else { 0 });
-        let mut all =
-            Factors { key: [[[0; LANES]; ROWS * ROW_DIGITS]; 2], generator: [[[0; LANES]; TABLES * TABLE_DIGITS]; 2] };
-        let mut usable = 0u8;
-        for (lane, of) in lanes.into_iter().enumerate() {
-            let (signature, _) = signatures[group[of]];
-            let (negated, of_key) = factors(signature.digest, signature.r, inverted[of]);
-            let of_generator = if negated.is_zero() { negated } else { ORDER - negated };
-            usable |= u8::from(all.set(lane, of_generator, of_key).is_some()) << lane;
-        }
-        let tables = lanes.map(|lane| signatures[group[lane]].1);
+    for (some, inverted) in valid.chunks(GROUPS * LANES).zip(inverted.chunks(GROUPS * LANES)) {
+        let groups: Vec<Group> = some
+            .chunks(LANES)
+            .zip(inverted.chunks(LANES))
+            .map(|(group, inverted)| {
+                Group::of(&std::array::from_fn(|lane| {
+                    // unused SIMD lanes repeat the first signature of the group
+                    let of = if lane < group.len() { lane } else { 0 };
+                    (signatures[group[of]], inverted[of])
+                }))
+            })
+            .collect();
         // SAFETY: `is_supported` was checked above.
-        let points = unsafe { points(&tables, &all) };
-        for (lane, index) in group.iter().enumerate() {
-            let (signature, [x, y]) = (signatures[*index].0, points[lane]);
+        let points = SCRATCH.with_borrow_mut(|scratch| unsafe { points(&groups, scratch) });
+        for (at, index) in some.iter().enumerate() {
+            let (group, lane) = (at / LANES, at % LANES);
+            let (signature, [x, y]) = (signatures[*index].0, points[group][lane]);
             let is_equal = x == signature.r.into_limbs() && (y[0] & 1 == 1) == signature.parity;
-            verified[*index] = usable & 1 << lane != 0 && is_equal;
+            verified[*index] = groups[group].usable & 1 << lane != 0 && is_equal;
         }
     }
     verified
 }
 
-/// Return the sum of the multiples of G and Q in each lane. In exceptional cases of the group law the result is (0, 0).
-#[target_feature(enable = "avx512f,avx512dq")]
-fn points(tables: &[&KeyTable; LANES], factors: &Factors) -> [[[u64; 4]; 2]; LANES] {
-    let beta = Field::everywhere(BETA.as_limbs());
-    let mut sum = Point::infinity();
-    for bit in (0..=MAX_BIT).rev() {
-        if sum.infinite != u8::MAX {
-            sum.double();
+/// Eight signatures: the tables of their keys, and the factors of G and Q.
+struct Group<'a> {
+    tables: [&'a KeyTable; LANES],
+    factors: Factors,
+    /// Lanes whose factor of Q was split.
+    usable: u8,
+}
+
+impl<'a> Group<'a> {
+    /// Compute the factors of signatures. Each comes with the inverse of its s.
+    fn of(signatures: &[((&Signature, &'a KeyTable), U256); LANES]) -> Self {
+        let mut factors =
+            Factors { key: [[[0; LANES]; ROWS * ROW_DIGITS]; 2], generator: [[[0; LANES]; TABLES * TABLE_DIGITS]; 2] };
+        let mut usable = 0u8;
+        for (lane, ((signature, _), inverse)) in signatures.iter().enumerate() {
+            let (negated, of_key) = quotients(signature.digest, signature.r, *inverse);
+            let of_generator = if negated.is_zero() { negated } else { ORDER - negated };
+            usable |= u8::from(factors.set(lane, of_generator, of_key).is_some()) << lane;
         }
-        if bit % WINDOW == 0 {
-            for (by_lambda, digits) in [false, true].into_iter().zip(&factors.key) {
-                for row in 0..ROWS {
-                    let digits = Digits::of(&digits[row * ROW_DIGITS + bit / WINDOW]);
-                    // SAFETY: each table has `ROWS` rows of `ENTRIES` entries.
-                    let mut multiple = unsafe {
-                        chosen::<ENTRIES>(tables.map(|table| table.start().add(row * ENTRIES * 10)), &digits)
-                    };
-                    if by_lambda {
-                        multiple.x = multiple.x.times(&beta);
-                    }
-                    sum.add(&multiple, digits.negative, digits.present, None);
+        Group { tables: signatures.map(|((_, table), _)| table), factors, usable }
+    }
+}
+
+/// Points that are multiplied by the same power of two, and the lanes in which they are present.
+type Addends = Vec<(Affine, u8)>;
+
+/// Memory of a thread for the points of some groups. Allocating it for each call would take a tenth of the time.
+#[derive(Default)]
+struct Scratch {
+    addends: [Addends; GROUPS * ROW_DIGITS],
+    /// For each pair of points, the difference of their x coordinates, and the product of the differences before it.
+    pairs: Vec<(Field, Field)>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Return the sum of the multiples of G and Q in each lane of some groups. In exceptional cases of the group law the
+/// result is (0, 0).
+///
+/// All multiples are affine. So most of them are added in pairs, with one inversion for all pairs of all groups. This
+/// takes half as long as adding them to a point in Jacobian coordinates.
+#[target_feature(enable = "avx512f,avx512dq")]
+fn points(groups: &[Group<'_>], scratch: &mut Scratch) -> Vec<[[[u64; 4]; 2]; LANES]> {
+    let Scratch { addends, pairs } = scratch;
+    let addends = &mut addends[..groups.len() * ROW_DIGITS];
+    for (group, addends) in groups.iter().zip(addends.chunks_exact_mut(ROW_DIGITS)) {
+        group.list(addends);
+    }
+    let mut exceptional = 0;
+    for _ in 0..LAYERS {
+        exceptional |= add_pairs(addends, pairs);
+    }
+    let mut sums = Vec::with_capacity(groups.len());
+    let mut product = Field::one();
+    for addends in addends.chunks_exact(ROW_DIGITS) {
+        let sum = sum_of(addends);
+        sums.push((sum, product));
+        product = product.times(&sum.z);
+    }
+    let mut rest = inverse(&product);
+    let mut points = Vec::with_capacity(groups.len());
+    for (sum, before) in sums.iter().rev() {
+        let affine = sum.affine(&rest.times(before));
+        rest = rest.times(&sum.z);
+        let (x, y) = (affine.x.numbers(), affine.y.numbers());
+        let none = sum.infinite | exceptional;
+        points.push(std::array::from_fn(|lane| if none & 1 << lane == 0 { [x[lane], y[lane]] } else { [[0; 4]; 2] }));
+    }
+    points.reverse();
+    points
+}
+
+impl Group<'_> {
+    /// List the multiples to add. Those of list n are to be multiplied by 2^(n * `WINDOW`).
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn list(&self, addends: &mut [Addends]) {
+        addends.iter_mut().for_each(Vec::clear);
+        let beta = Field::everywhere(BETA.as_limbs());
+        for (by_lambda, digits) in [false, true].into_iter().zip(&self.factors.key) {
+            for (number, digits) in digits.iter().take(KEY_DIGITS).enumerate() {
+                let (row, digits) = (number / ROW_DIGITS, Digits::of(digits));
+                // SAFETY: each table has `ROWS` rows of `ENTRIES` entries.
+                let mut multiple = unsafe {
+                    chosen::<ENTRIES>(self.tables.map(|table| table.start().add(row * ENTRIES * 10)), &digits)
+                };
+                if by_lambda {
+                    multiple.x = multiple.x.times(&beta);
                 }
+                addends[number % ROW_DIGITS].push((multiple.negated_where(digits.negative), digits.present));
             }
         }
-        if bit % GENERATOR_WINDOW == 0 {
-            for (tables, digits) in GENERATOR.iter().zip(&factors.generator) {
-                for (number, table) in tables.iter().enumerate() {
-                    let digits = Digits::of(&digits[number * TABLE_DIGITS + bit / GENERATOR_WINDOW]);
-                    sum.add(&table.at(&digits), digits.negative, digits.present, None);
-                }
+        for (tables, digits) in GENERATOR.iter().zip(&self.factors.generator) {
+            for (number, digits) in digits.iter().take(GENERATOR_DIGITS).enumerate() {
+                let digits = Digits::of(digits);
+                let multiple = tables[number / TABLE_DIGITS].at(&digits);
+                let list = &mut addends[number % TABLE_DIGITS * (GENERATOR_WINDOW / WINDOW)];
+                list.push((multiple.negated_where(digits.negative), digits.present));
             }
         }
     }
-    let affine = sum.affine(&inverse(&sum.z));
-    let (x, y) = (affine.x.numbers(), affine.y.numbers());
-    std::array::from_fn(|lane| if sum.infinite & 1 << lane == 0 { [x[lane], y[lane]] } else { [[0; 4]; 2] })
+}
+
+/// Add the points of each list in pairs, so that half of them are left. Returns the lanes in which both points of a pair
+/// have the same x coordinate: all sums in these lanes are wrong. `pairs` is empty memory for the pairs.
+#[target_feature(enable = "avx512f,avx512dq")]
+fn add_pairs(addends: &mut [Addends], pairs: &mut Vec<(Field, Field)>) -> u8 {
+    let one = Field::one();
+    // for each pair, last pair first: the difference of the x coordinates, and the product of all differences before it
+    let mut product = one;
+    for pair in addends.iter().rev().flat_map(|list| list.chunks_exact(2).rev()) {
+        let [(a, in_a), (b, in_b)] = [&pair[0], &pair[1]];
+        let difference = one.or_where(in_a & in_b, &b.x.loose().minus(&a.x.loose()).carried());
+        pairs.push((difference, product));
+        product = product.times(&difference);
+    }
+    let mut rest = inverse(&product);
+    for list in addends {
+        let half = list.len() / 2;
+        for at in 0..half {
+            let (difference, before) = pairs.pop().expect("one for each pair");
+            let [(a, in_a), (b, in_b)] = [list[2 * at], list[2 * at + 1]];
+            let slope = b.y.loose().minus(&a.y.loose()).carried().times(&rest.times(&before));
+            rest = rest.times(&difference);
+            let single = b.or_where(in_a, &a);
+            list[at] = (single.or_where(in_a & in_b, &a.plus(&b, &slope)), in_a | in_b);
+        }
+        let unpaired = (list.len() % 2 == 1).then(|| list[list.len() - 1]);
+        list.truncate(half);
+        list.extend(unpaired);
+    }
+    let products = product.numbers();
+    (0..LANES).filter(|lane| products[*lane] == [0; 4]).fold(0, |lanes, lane| lanes | 1 << lane)
+}
+
+/// Return the sum of the points of all lists of a group, each multiplied by the power of two of its list.
+#[target_feature(enable = "avx512f,avx512dq")]
+fn sum_of(addends: &[Addends]) -> Point {
+    let mut sum = Point::infinity();
+    for list in addends.iter().rev() {
+        for _ in 0..WINDOW {
+            if sum.infinite != u8::MAX {
+                sum.double();
+            }
+        }
+        for (point, present) in list {
+            sum.add(point, 0, *present, None);
+        }
+    }
+    sum
 }
 
 /// Return the inverse of each number. Zero stays zero.

@@ -130,6 +130,19 @@ def test_listeners_get_a_batch_once(world: Callable[..., State]) -> None:
     told(story, Bench(world))
 
 
+def test_transactions_that_a_block_has_are_not_left(world: Callable[..., State]) -> None:
+    async def story(bench: Bench) -> None:
+        raws = [legacy_transaction(A, nonce) for nonce in range(3)]
+        await bench.add(*raws)
+        items = bench.pool.transactions()
+        assert bench.pool.those_left(items) == items
+        for mined, left in ((raws[:1], items[1:]), (raws[1:], [])):
+            bench.pool.on_chain_event(Extended((bench.mine(*mined),)), bench.head())
+            assert bench.pool.those_left(items) == left
+
+    told(story, Bench(world))
+
+
 @pytest.mark.parametrize(
     ("floor", "bump", "old", "new", "is_taken"),
     [

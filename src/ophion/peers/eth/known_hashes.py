@@ -47,7 +47,10 @@ class RecentHashes:
 
     def among(self, hashes: Set[Hash32]) -> set[Hash32]:
         """Return those of `hashes` that are in the set."""
-        return {*(hashes & self._newer), *(hashes & self._older)}
+        found = set(hashes & self._newer)
+        if len(found) < len(hashes) and not self._older.isdisjoint(hashes):
+            found |= hashes & self._older
+        return found
 
     def discard(self, hash: Hash32) -> None:
         """Remove a hash from the set."""

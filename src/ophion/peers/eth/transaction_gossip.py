@@ -150,8 +150,7 @@ class TransactionGossip:
     def received(self, peer: EthPeer, payload: bytes) -> None:
         """Handle a Transactions message."""
         named = self._named.pop(peer.peer, b"")
-        senders = [named[at : at + ADDRESS_LENGTH] for at in range(0, len(named), ADDRESS_LENGTH)]
-        if not (self._is_accepting() and self._intakes[peer].take_message(payload, senders)):
+        if not (self._is_accepting() and self._intakes[peer].take_message(payload, named)):
             self.skipped += 1
 
     def senders_named(self, peer: Peer, senders: bytes) -> None:
@@ -169,7 +168,7 @@ class TransactionGossip:
     def _fetched(self, peer: EthPeer, found: list[tuple[Hash32, bytes]]) -> None:
         intake = self._intakes.get(peer)
         if intake is not None:
-            intake.take(found)
+            intake.take([hash for hash, _ in found], [raw for _, raw in found])
 
     def on_chain_event(self, event: ChainEvent) -> None:
         """Stop fetching transactions that are in a block."""
@@ -266,11 +265,12 @@ class TransactionGossip:
         # look up the known transactions before sending, because sending marks a transaction as known to the peer
         known_to = {peer: peer.known_transactions.among(hashes) for peer in peers}
         sources = {maker: known_to[maker] for maker in makers if known_to[maker]}
-        urgent = _urgent(fresh, sources.values()) if makers else frozenset[Hash32]()
         urged = makers[:MAX_MAKERS]
-        # most peers know all or none of the transactions; the peers that know none share one list and its messages
-        light = [item for item in fresh if _is_light(item)]
-        shared = cache(lambda: _messages(light))
+        # most peers know all or none of the transactions, so peers share one list and its messages, and a node that
+        # sends nothing computes neither
+        light = cache(lambda: [item for item in fresh if _is_light(item)])
+        shared = cache(lambda: _messages(light()))
+        urgent_hashes = cache(lambda: _urgent(light(), sources.values()))
         later: list[tuple[EthPeer, Sequence[PooledTransaction]]] = []
         for peer in peers:
             known = known_to[peer]
@@ -288,8 +288,8 @@ class TransactionGossip:
                 is_shared = unknown is fresh
                 self._send(peer, shared() if is_shared else _messages([one for one in unknown if _is_light(one)]))
                 unknown = [item for item in unknown if not _is_light(item)]
-            elif urgent and peer in urged:
-                is_shared = unknown is fresh and len(urgent) == len(light)
+            elif peer in urged and (urgent := urgent_hashes()):
+                is_shared = unknown is fresh and len(urgent) == len(light())
                 self._send(peer, shared() if is_shared else _messages([one for one in unknown if one.hash in urgent]))
                 unknown = [item for item in unknown if item.hash not in urgent]
             self._announce(peer, unknown)
@@ -301,19 +301,21 @@ class TransactionGossip:
         producer has sent to this node.
         """
         linked = [known for maker, known in sources.items() if self.are_linked(maker.peer, peer.peer)]
-        return set[Hash32]().union(*linked)
+        return linked[0] if len(linked) == 1 else set[Hash32]().union(*linked)
 
     def _announce_missing(self, later: Sequence[tuple[EthPeer, Sequence[PooledTransaction]]]) -> None:
         """Announce to each peer those of its transactions that are still in the pool and that the peer is not known to
         have. Usually a block already contains all transactions in `later`.
         """
+        # most peers share one list, so look only once for each list which of its transactions are left
+        left: dict[int, list[PooledTransaction]] = {}
         for peer, items in later:
-            if self._pool.has_none([item.hash for item in items]):
-                continue
-            known = peer.known_transactions
-            self._announce(
-                peer, [item for item in items if item.hash not in known and self._pool.get(item.hash) is not None]
-            )
+            rest = left.get(id(items))
+            if rest is None:
+                rest = left[id(items)] = self._pool.those_left(items)
+            if rest:
+                known = peer.known_transactions
+                self._announce(peer, [item for item in rest if item.hash not in known])
 
     def _send(self, peer: EthPeer, messages: Iterable[_TransactionsMessage]) -> None:
         for message in messages:
@@ -341,12 +343,11 @@ class TransactionGossip:
                 self.announced_out += len(hashes)
 
 
-def _urgent(fresh: Sequence[PooledTransaction], known_to: Iterable[Set[Hash32]]) -> Set[Hash32]:
-    """Return the hashes of the small transactions that no block producer is known to have. `known_to` has the hashes
-    that each producer knows.
+def _urgent(light: Sequence[PooledTransaction], known_to: Iterable[Set[Hash32]]) -> Set[Hash32]:
+    """Return the hashes of transactions that no block producer is known to have. `known_to` has the hashes that each
+    producer knows.
     """
-    known = set[Hash32]().union(*known_to)
-    return {item.hash for item in fresh if item.hash not in known and _is_light(item)}
+    return {item.hash for item in light}.difference(*known_to)
 
 
 def _without(items: Sequence[PooledTransaction], hashes: Set[Hash32], is_whole: bool) -> Sequence[PooledTransaction]:

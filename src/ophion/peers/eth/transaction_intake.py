@@ -127,10 +127,11 @@ class TransactionIntake:
         self._invalid = TokenBucket(_MAX_INVALID, _INVALID_PER_S)
         self._unread = 0
 
-    def take_message(self, payload: bytes, senders: Sequence[Address] = ()) -> bool:
+    def take_message(self, payload: bytes, named: bytes = b"") -> bool:
         """Process a Transactions message. Returns False when the message is dropped.
 
-        `senders` are the senders that the peer has named, ignored unless there is one per transaction.
+        `named` has the senders that the peer has named for the transactions, one after the other. They are ignored
+        unless there is one for each.
         """
         now = asyncio.get_running_loop().time()
         share = self._share()
@@ -142,10 +143,10 @@ class TransactionIntake:
             return False
         self._unread = 0
         if len(payload) <= _ON_THE_LOOP:
-            self.take(_hashed(payload), senders)
+            self.take(*_hashed(payload), named)
             return True
         self._hold(len(payload))
-        if not self._peer.peer.spawn(self._take_long(payload, senders)):
+        if not self._peer.peer.spawn(self._take_long(payload, named)):
             self._hold(-len(payload))
             return False
         return True
@@ -160,29 +161,39 @@ class TransactionIntake:
         if self._shared_bytes is not None:
             self._shared_bytes.held += size
 
-    async def _take_long(self, payload: bytes, senders: Sequence[Address]) -> None:
+    async def _take_long(self, payload: bytes, named: bytes) -> None:
         try:
-            found = await self._lane.run(self._peer.peer, lambda: _hashed(payload))
+            hashes, raws = await self._lane.run(self._peer.peer, lambda: _hashed(payload))
         finally:
             self._hold(-len(payload))
-        self.take(found, senders)
+        self.take(hashes, raws, named)
 
-    def take(self, found: Sequence[tuple[Hash32, bytes]], senders: Sequence[Address] = ()) -> None:
-        """Queue the (hash, transaction) pairs that are new for the pool."""
-        hashes = [hash for hash, _ in found]
+    def take(self, hashes: Sequence[Hash32], raws: Sequence[bytes], named: bytes = b"") -> None:
+        """Queue the transactions that are new for the pool. `hashes` has the hash of each, and `named` the senders that
+        the peer has named.
+        """
         is_member = self._share() is None
         self._peer.known_transactions.update(hashes)
-        if len(senders) != len(found):
-            senders = (_NOBODY,) * len(found)
-        if is_member and self._are_new(hashes):
-            # fast path of `_take_each`; tests/unit/peers/eth/test_transaction_intake.py compares both
+        if len(named) != len(raws) * ADDRESS_LENGTH:
+            named = b""
+        are_new = is_member and self._are_new(hashes)
+        if are_new and not self._is_busy and not self._waiting and 0 < len(raws) <= _BATCH:
+            # fast path of the queue, which tests/unit/peers/eth/test_transaction_intake.py compares
+            self._seen.update(hashes)
+            size = sum(map(len, raws))
+            self._hold(size)
+            self._submit(raws, named or None, size, None)
+            return
+        senders = _addresses(named) if named else (_NOBODY,) * len(raws)
+        if are_new:
+            # fast path of the loop below, which the same test compares
             self._seen.update(hashes)
             self._waiting.extend(
-                [(hash, raw, True, sender) for (hash, raw), sender in zip(found, senders, strict=True)]
+                [(hash, raw, True, sender) for hash, raw, sender in zip(hashes, raws, senders, strict=True)]
             )
-            self._hold(sum([len(raw) for _, raw in found]))
+            self._hold(sum(map(len, raws)))
         else:
-            self._take_each(found, senders, is_member)
+            self._take_each(hashes, raws, senders, is_member)
         self.submit()
 
     def _are_new(self, hashes: Sequence[Hash32]) -> bool:
@@ -194,9 +205,11 @@ class TransactionIntake:
             and self._pool.has_none(hashes)
         )
 
-    def _take_each(self, found: Sequence[tuple[Hash32, bytes]], senders: Sequence[Address], is_member: bool) -> None:
+    def _take_each(
+        self, hashes: Sequence[Hash32], raws: Sequence[bytes], senders: Sequence[Address], is_member: bool
+    ) -> None:
         is_short = is_member or self._bytes <= _SHORT_QUEUE
-        for (hash, raw), sender in zip(found, senders, strict=True):
+        for hash, raw, sender in zip(hashes, raws, senders, strict=True):
             if is_short:
                 self._came(hash)
             if not self._is_new(hash):
@@ -242,10 +255,13 @@ class TransactionIntake:
             if share is not None:
                 share.leave()
             return
-        self._is_busy = True
         named = b"".join(senders) if any(sender is not _NOBODY for sender in senders) else None
+        self._submit(batch, named, sum(map(len, batch)), share)
+
+    def _submit(self, batch: Sequence[bytes], named: bytes | None, size: int, share: IntakeShare | None) -> None:
+        self._is_busy = True
         answer = self._pool.submit(batch, Origin.REMOTE, named)
-        answer.add_done_callback(partial(self._answered, sum(map(len, batch)), share))
+        answer.add_done_callback(partial(self._answered, size, share))
 
     def _answered(self, size: int, share: IntakeShare | None, answer: asyncio.Future[list[Admission]]) -> None:
         self._is_busy = False
@@ -272,9 +288,13 @@ class TransactionIntake:
         self.submit()
 
 
-def _hashed(payload: bytes) -> list[tuple[Hash32, bytes]]:
-    """Return hash and encoding of each transaction in a message."""
+def _hashed(payload: bytes) -> tuple[list[Hash32], list[bytes]]:
+    """Return the hashes and the encodings of the transactions in a message."""
     hashes, raws = read_hashed_transactions(payload)
     if BLOB_TYPE in [raw[0] for raw in raws]:
         raise PeerMisbehaved(DisconnectReason.BREACH, "unsolicited blob transactions")
-    return list(zip(hashes, raws, strict=True))
+    return hashes, raws
+
+
+def _addresses(named: bytes) -> list[Address]:
+    return [named[at : at + ADDRESS_LENGTH] for at in range(0, len(named), ADDRESS_LENGTH)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 from ophion.native.crypto import PrivateKey, keccak256
 from ophion.peers.eth.messages import Code
@@ -12,6 +13,7 @@ from ophion.peers.eth.recent_transactions import RecentTransactions
 from ophion.peers.eth.response_validation import wrapped
 from ophion.peers.eth.transaction_intake import MAX_BYTES, IntakeShare, TransactionIntake
 from ophion.pool.events import Origin
+from ophion.pool.pool import TxPool
 from ophion.primitives import rlp
 from ophion.testing.eth_node import EthNode
 from ophion.testing.links import connect
@@ -166,10 +168,54 @@ def test_the_fast_path_of_members_queues_what_the_slow_path_queues(tmp_path: Pat
                     peer, one.node.pool, seen, one.eth.lane, came.append, lambda: None, lambda fast=is_fast: not fast
                 )
                 intake._is_busy = True
-                intake.take(some, names)
                 hashes = [hash for hash, _ in some]
+                intake.take(hashes, [raw for _, raw in some], b"".join(names))
                 results.append((list(intake._waiting), intake._bytes, [hash in seen for hash in hashes]))
                 assert not came or not is_fast or not intake._are_new(hashes)
+            assert results[0] == results[1]
+
+    run_nodes(tmp_path, 2, scenario)
+
+
+def test_an_idle_intake_of_a_member_submits_what_its_queue_would_submit(tmp_path: Path) -> None:
+    async def scenario(one: EthNode, other: EthNode) -> None:
+        connect(one.eth, other.eth)
+        await asyncio.sleep(1)
+        (peer,) = one.eth.peers
+        peer.peer.is_static = True
+        raws = [legacy_transaction(DEV_KEYS[0], nonce=nonce) for nonce in range(600)]
+        hashes = list(map(keccak256, raws))
+        senders = [bytes([number % 256]) * 20 for number in range(600)]
+        for count, names in (
+            (3, senders[:3]),
+            (3, ()),
+            (3, senders[:2]),
+            (512, senders[:512]),
+            (600, senders),
+            (0, ()),
+        ):
+            results = []
+            for is_idle in (True, False):
+                submitted: list[tuple[list[bytes], bytes | None]] = []
+
+                def submit(
+                    batch: list[bytes], origin: Origin, named: bytes | None, log: list[Any] = submitted
+                ) -> asyncio.Future[Any]:
+                    log.append((list(batch), named))
+                    return asyncio.get_running_loop().create_future()
+
+                pool = SimpleNamespace(submit=submit, has_none=one.node.pool.has_none, get=one.node.pool.get)
+                seen = RecentTransactions(2000)
+                intake = TransactionIntake(
+                    peer, cast(TxPool, pool), seen, one.eth.lane, lambda hash: None, lambda: None, lambda: False
+                )
+                intake._is_busy = not is_idle
+                intake.take(hashes[:count], raws[:count], b"".join(names))
+                if not is_idle:
+                    intake._is_busy = False
+                    intake.submit()
+                assert intake._is_busy == bool(count)
+                results.append((submitted, intake._bytes, list(intake._waiting), [hash in seen for hash in hashes]))
             assert results[0] == results[1]
 
     run_nodes(tmp_path, 2, scenario)
@@ -186,7 +232,8 @@ def test_senders_that_a_peer_names_change_no_result(tmp_path: Path) -> None:
             raws = [legacy_transaction(key, nonce=nonce) for key in keys]
             senders = [key.address for key in (keys if nonce % 3 else keys[::-1])]
             intake = one.eth.transactions._intakes[peer]
-            assert intake.take_message(rlp.list_of([wrapped(raw) for raw in raws]), senders[: 1 + nonce % 5])
+            named = b"".join(senders[: 1 + nonce % 5])
+            assert intake.take_message(rlp.list_of([wrapped(raw) for raw in raws]), named)
             await asyncio.sleep(0.1)
         assert len(one.node.pool) == 60
         for key in keys:
