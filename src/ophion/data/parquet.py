@@ -45,12 +45,12 @@ class ParquetFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffered tables as a row group. Rust threads encode the columns without the GIL."""
+        """Write the buffered tables as a row group. Rust threads encode the columns without the GIL, and this thread
+        writes each column as soon as the columns before it are written.
+        """
         if self._held_rows:
             with translated():
-                parts = self._encoder.row_group(self._held, self._threads)
-            for part in parts:
-                self._file.write(part)
+                self._encoder.row_group(self._held, self._threads, self._file.write)
         self.rows += self._held_rows
         self._held, self._held_rows, self.held_bytes = [], 0, 0
 
