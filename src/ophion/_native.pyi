@@ -1688,8 +1688,12 @@ class ParquetEncoder:
         hex: bool,
         /,
     ) -> ParquetEncoder: ...
-    def row_group(self, tables: Sequence[TableData], threads: int, /) -> list[ColumnBuffer]:
-        """Encode tables, at least one, as a row group. Returns parts of the file, in order."""
+    def row_group(
+        self, tables: Sequence[TableData], threads: int, write: Callable[[ColumnBuffer], object], /
+    ) -> None:
+        """Encode tables, at least one, as a row group. `write` receives the parts of the file in order, while other
+        threads encode. Its errors pass through.
+        """
 
     def finish(self) -> ColumnBuffer:
         """Encode the footer, which ends the file."""

@@ -30,11 +30,14 @@ pub fn scan(
             _ => return Err(Error::Storage("the dataset needs execution".into())),
         }
         table.check_fit(number)?;
+        if listed.is_none() {
+            table.expect((number - first + 1) as usize, (last - number) as usize);
+        }
         Ok(table.size() >= max_bytes)
     };
-    match listed {
+    match &listed {
         Some(numbers) => {
-            for number in numbers {
+            for &number in numbers {
                 if append(number)? {
                     return Ok(number + 1);
                 }

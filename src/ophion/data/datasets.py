@@ -23,9 +23,9 @@ def _wide(name: str, doc: str) -> Iterator[Column]:
 _NUMBER = Column("block_number", _U32, "Number of the block.", repeats=True)
 _BLOCK_HASH = Column("block_hash", _HASH, "Hash of the block.", repeats=True)
 _TIME = Column("timestamp", _U32, "Time of the block, in seconds since 1970; null above 32 bits.", repeats=True)
-_TX_INDEX = Column("transaction_index", _U32, "Position of the transaction in the block.")
+_TX_INDEX = Column("transaction_index", _U32, "Position of the transaction in the block.", repeats=True)
 _TX_HASH = Column("transaction_hash", _HASH, "Hash of the transaction.")
-_LOG_INDEX = Column("log_index", _U32, "Position of the log in the block.")
+_LOG_INDEX = Column("log_index", _U32, "Position of the log in the block.", repeats=True)
 _CHAIN = Column("chain_id", _U64, "Chain id of the network.", repeats=True)
 _ACCOUNT = Column("address", _ADDRESS, "Account that changes.", repeats=True)
 
@@ -60,9 +60,9 @@ TRANSACTIONS: Final = Dataset(
     Source.STORED,
     (
         _NUMBER,
-        Column("transaction_index", _U64, "Position of the transaction in the block."),
+        Column("transaction_index", _U64, "Position of the transaction in the block.", repeats=True),
         _TX_HASH,
-        Column("nonce", _U64, "Nonce of the sender."),
+        Column("nonce", _U64, "Nonce of the sender.", repeats=True),
         Column("from_address", _ADDRESS, "Sender.", repeats=True),
         Column("to_address", _ADDRESS, "Recipient; null for a creation.", repeats=True),
         *_wide("value", "Wei that are transferred"),
@@ -139,14 +139,14 @@ TRACES: Final = Dataset(
         Column("action_from", _ADDRESS, "Caller; author of a reward.", repeats=True),
         Column("action_to", _ADDRESS, "Callee; heir of a self-destruct.", repeats=True),
         Column("action_value", _TEXT, "Wei, as decimal digits.", repeats=True),
-        Column("action_gas", _U32, "Gas of the call; null above 32 bits."),
+        Column("action_gas", _U32, "Gas of the call; null above 32 bits.", repeats=True),
         Column("action_input", _BINARY, "Input of a call."),
         Column("action_call_type", _TEXT, "call, call_code, delegate_call or static_call.", repeats=True),
         Column("action_init", _BINARY, "Init code of a creation."),
         Column("action_reward_type", _TEXT, "reward or uncle.", repeats=True),
         Column("action_type", _TEXT, "call, create, suicide or reward.", repeats=True),
-        Column("result_gas_used", _U32, "Gas used; null with an error, and above 32 bits."),
-        Column("result_output", _BINARY, "Output of a call."),
+        Column("result_gas_used", _U32, "Gas used; null with an error, and above 32 bits.", repeats=True),
+        Column("result_output", _BINARY, "Output of a call.", repeats=True),
         Column("result_code", _BINARY, "Code of a new contract."),
         Column("result_address", _ADDRESS, "Address of a new contract."),
         Column("trace_address", _TEXT, "Position in the call tree: indexes joined by underscores.", repeats=True),

@@ -31,6 +31,11 @@ _SAVE_EVERY_S: Final = 2.0
 _UNPUBLISHED_JOBS: Final = 2
 """Maximum number of unpublished jobs per worker: jobs being written, and jobs that wait for the disk or an upload."""
 
+_STORED_RANGES_WAITING: Final = 2
+"""Number of ranges of stored blocks that are read, in addition to one for each worker, before the first one is
+written. With fewer, a thread that reads may wait for the thread that writes.
+"""
+
 
 class ExportPlan(Struct, frozen=True):
     """Settings of an export: datasets, formats, conditions on rows and the size of files."""
@@ -415,7 +420,9 @@ class Export:
                 self._check_running()
 
         ranges = self._reader.ranges(job.datasets[0], job.first, job.last)
-        for item in read_ahead(ranges, read, self._plan.workers, scans):
+        # tables of executed blocks are larger
+        waiting = 1 if self._is_replayed(job.datasets[0]) else _STORED_RANGES_WAITING
+        for item in read_ahead(ranges, read, self._plan.workers, scans, waiting):
             self._check_running()
             yield item
             del item

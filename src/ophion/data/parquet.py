@@ -11,9 +11,9 @@ from ophion.native.tables import ParquetEncoder, TableData
 
 MAX_GROUP_ROWS: Final = 128 * 1024
 MAX_GROUP_BYTES: Final = 32 * 2**20
-"""Maximum size of buffered columns in bytes, after which a row group is written. Files that are written together share
-this limit.
-"""
+"""Maximum size of buffered columns in bytes, after which a row group is written."""
+_MAX_SHARED_BYTES: Final = MAX_GROUP_BYTES // 2
+"""The limit that several files share which are written together. Their blocks are executed, which needs memory too."""
 
 
 class ParquetFile:
@@ -45,12 +45,12 @@ class ParquetFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffered tables as a row group. Rust threads encode the columns without the GIL."""
+        """Write the buffered tables as a row group. Rust threads encode the columns without the GIL, and this thread
+        writes each column as soon as the columns before it are written.
+        """
         if self._held_rows:
             with translated():
-                parts = self._encoder.row_group(self._held, self._threads)
-            for part in parts:
-                self._file.write(part)
+                self._encoder.row_group(self._held, self._threads, self._file.write)
         self.rows += self._held_rows
         self._held, self._held_rows, self.held_bytes = [], 0, 0
 
@@ -69,10 +69,11 @@ def write_parquet(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableD
 
 def append_tables(files: Sequence[ParquetFile], tables: Iterable[Sequence[TableData]]) -> None:
     """Append tables to files. The files may buffer their last rows until they are finished."""
+    max_bytes = MAX_GROUP_BYTES if len(files) == 1 else _MAX_SHARED_BYTES
     for together in tables:
         for file, table in zip(files, together, strict=True):
             file.add(table)
             del table
-        del together  # drop these references, so that `flush` frees the tables
-        while sum(file.held_bytes for file in files) >= MAX_GROUP_BYTES:
+        del together  # free the tables, because the files have encoded their rows
+        while sum(file.held_bytes for file in files) >= max_bytes:
             max(files, key=lambda file: file.held_bytes).flush()

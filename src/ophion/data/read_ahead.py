@@ -79,9 +79,10 @@ def read_ahead(
     read: Callable[[int, int], Iterable[T]],
     workers: int,
     pool: TaskThreads | None = None,
+    waiting: int = 1,
 ) -> Iterator[T]:
-    """Yield the items of each range. At most `workers` + 1 ranges are held, with `MAX_WAITING` items each, so memory is
-    bounded.
+    """Yield the items of each range. At most `workers` + `waiting` ranges are held, with `MAX_WAITING` items each, so
+    memory is bounded.
 
     Closing the iterator stops the reads. `pool` may be shared.
     """
@@ -91,13 +92,13 @@ def read_ahead(
                 yield from read(first, last)
             return
         with TaskThreads(workers, "read-ahead") as own:
-            yield from read_ahead(ranges, read, workers, own)
+            yield from read_ahead(ranges, read, workers, own, waiting)
         return
     ahead: deque[tuple[_RangeItems[T], Task[None]]] = deque()
     left = iter(ranges)
     try:
         while True:
-            while len(ahead) <= workers and (following := next(left, None)) is not None:
+            while len(ahead) < workers + waiting and (following := next(left, None)) is not None:
                 first, last = following
                 items = _RangeItems(lambda first=first, last=last: read(first, last))  # type: ignore[misc]
                 ahead.append((items, pool.submit(items.fill)))

@@ -19,17 +19,34 @@ def test_batches_are_in_order(workers: int) -> None:
     assert found == list(range(40))
 
 
-def test_few_ranges_are_held_and_a_closed_iterator_reads_no_more() -> None:
+@pytest.mark.parametrize("waiting", [1, 2])
+def test_few_ranges_are_held_and_a_closed_iterator_reads_no_more(waiting: int) -> None:
     begun: list[int] = []
 
     def read(first: int, last: int) -> list[int]:
         begun.append(first)
         return [first]
 
-    batches = read_ahead(RANGES, read, 2)
+    batches = read_ahead(RANGES, read, 2, waiting=waiting)
     assert next(batches) == 0
     batches.close()  # type: ignore[attr-defined]
-    assert len(begun) <= 4
+    assert len(begun) <= 3 + waiting
+
+
+def test_waiting_ranges_are_read_while_the_consumer_has_not_taken_the_first_one() -> None:
+    begun: list[int] = []
+    four = threading.Event()
+
+    def read(first: int, last: int) -> list[LastTables]:
+        begun.append(first)
+        if len(begun) == 4:
+            four.set()
+        return [LastTables([first])]  # type: ignore[list-item]
+
+    batches = read_ahead(RANGES, read, 2, waiting=2)
+    assert next(batches) == [0]
+    assert four.wait(10)
+    batches.close()  # type: ignore[attr-defined]
 
 
 def test_a_range_with_many_items_is_not_read_at_once() -> None:

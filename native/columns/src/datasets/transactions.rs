@@ -1,6 +1,6 @@
 //! Dataset `transactions`: one row per transaction, with the fields of its receipt.
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256, keccak256_uncached};
 use ophion_primitives::errors::{Error, Result};
 use ophion_storage::chain::body::Known;
 use ophion_storage::chain::receipts::{ReceiptHead, visit_heads};
@@ -73,7 +73,8 @@ pub fn append(table: &mut Table, snapshot: &Snapshot, hash: &B256, filter: &Filt
         if filter.selects_parties(Some(known.sender), tx.to) {
             let zeros = tx.input.iter().filter(|byte| **byte == 0).count();
             let effective = price(tx.effective_price(header.base_fee_per_gas));
-            lines.push(Line { index: index as u64, known, tx, head, gas_used, effective, zeros });
+            let created = tx.to.is_none().then(|| created(&known.sender, tx.nonce));
+            lines.push(Line { index: index as u64, known, tx, head, gas_used, effective, zeros, created });
         }
     }
     let lines = lines.iter();
@@ -94,7 +95,7 @@ pub fn append(table: &mut Table, snapshot: &Snapshot, hash: &B256, filter: &Filt
     rows.maybe_u64s(lines.clone().map(|line| line.tx.max_tip.and_then(price)));
     rows.maybe_u64s(lines.clone().map(|line| price(line.tx.max_fee).filter(|_| line.tx.max_tip.is_some())));
     rows.bools(lines.clone().map(|line| line.head.has_succeeded));
-    rows.maybe_arrays(lines.clone().map(Line::created));
+    rows.maybe_arrays(lines.clone().map(|line| line.created));
     rows.maybe_strings(lines.clone().map(|line| Some(line.head.revert_data).filter(|data| !data.is_empty())));
     rows.u32s(lines.clone().map(|line| line.head.logs as u32));
     rows.u32s(lines.clone().map(|line| line.tx.input.len() as u32));
@@ -118,11 +119,45 @@ struct Line<'a> {
     effective: Option<u64>,
     /// Number of zero bytes of the input.
     zeros: usize,
+    /// Address of the contract that the transaction creates; None for a call.
+    created: Option<[u8; 20]>,
 }
 
-impl Line<'_> {
-    /// Return the address of the contract that the transaction creates; None for a call.
-    fn created(&self) -> Option<[u8; 20]> {
-        self.tx.to.is_none().then(|| self.known.sender.create(self.tx.nonce).0.0)
+/// Return the address of the contract that an account creates. `Address::create` does the same with the cache of
+/// hashes, whose pages a scan would be the first to touch.
+fn created(sender: &Address, nonce: u64) -> [u8; 20] {
+    const LIST: u8 = 0xc0;
+    const STRING: u8 = 0x80;
+    let mut out = [0; 31];
+    out[1] = STRING + 20;
+    out[2..22].copy_from_slice(sender.as_slice());
+    let digits = nonce.to_be_bytes();
+    let digits = &digits[nonce.leading_zeros() as usize / 8..];
+    let size = match digits {
+        [digit] if *digit < STRING => {
+            out[22] = *digit;
+            23
+        }
+        _ => {
+            out[22] = STRING + digits.len() as u8;
+            out[23..23 + digits.len()].copy_from_slice(digits);
+            23 + digits.len()
+        }
+    };
+    out[0] = LIST + size as u8 - 1;
+    Address::from_word(keccak256_uncached(&out[..size])).0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn created_addresses_agree_with_those_of_the_library() {
+        let sender = Address::repeat_byte(0xa7);
+        let nonces = (0..64).flat_map(|shift| [(1u64 << shift) - 1, 1 << shift, (1 << shift) + 1]);
+        for nonce in nonces.chain([u64::MAX, 127, 128, 255, 256]) {
+            assert_eq!(created(&sender, nonce), sender.create(nonce).0.0, "{nonce}");
+        }
     }
 }

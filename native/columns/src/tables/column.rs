@@ -52,6 +52,9 @@ const DECIMAL_END: u128 = 10u128.pow(38);
 /// Maximum size of all byte strings or texts of one column. It keeps offsets below 2^31, even as hexadecimal text.
 const MAX_VALUES_BYTES: usize = 1 << 29;
 
+/// Maximum number of bytes or offsets for which `expect` reserves memory.
+const MAX_EXPECTED: usize = 1 << 19;
+
 /// A column that grows by one value per row. A column that the caller did not request stays empty.
 pub struct Column {
     pub kind: Kind,
@@ -81,6 +84,14 @@ impl Column {
             self.values.reserve(self.width().unwrap_or(0) * rows);
             self.offsets.reserve(if self.kind.has_offsets() { rows } else { 0 });
         }
+    }
+
+    /// Reserve memory for `left` more parts of rows, such as blocks, if they are like the `done` parts so far.
+    pub fn expect(&mut self, done: usize, left: usize) {
+        let more = |held: usize| (held / done * left).min(MAX_EXPECTED);
+        self.values.reserve(more(self.values.len()));
+        self.offsets.reserve(more(self.offsets.len()));
+        self.validity.reserve(more(self.validity.len()));
     }
 
     #[inline]
@@ -130,6 +141,7 @@ impl Column {
         }
     }
 
+    #[inline]
     pub fn null(&mut self) {
         match self.kind {
             Kind::U32 => self.values.extend_from_slice(&[0; 4]),
@@ -222,7 +234,7 @@ impl Column {
         if self.kind.has_offsets() {
             self.offsets.push(self.values.len() as i32);
         }
-        if !is_valid {
+        if !is_valid && self.validity.is_empty() {
             self.start_validity();
         }
         if !is_valid || !self.validity.is_empty() {
@@ -233,6 +245,7 @@ impl Column {
     }
 
     /// Start the validity bitmap if the column had no null so far: mark all earlier rows as valid.
+    #[cold]
     fn start_validity(&mut self) {
         if self.validity.is_empty() {
             self.validity = vec![0xff; self.rows / 8];
@@ -307,6 +320,7 @@ fn bit(bits: &[u8], at: usize) -> bool {
     bits[at / 8] & (1 << (at % 8)) != 0
 }
 
+#[inline]
 fn set_bit(bits: &mut Vec<u8>, at: usize, value: bool) {
     if at.is_multiple_of(8) {
         bits.push(0);

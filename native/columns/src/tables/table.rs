@@ -38,6 +38,14 @@ impl Table {
         self.columns.iter_mut().for_each(|column| column.reserve(rows));
     }
 
+    /// Reserve memory for `left` more blocks, if they are like the `done` blocks so far. Does so when `done` is a power of
+    /// two, because a reservation by few blocks may be wrong.
+    pub fn expect(&mut self, done: usize, left: usize) {
+        if left > 0 && done.is_power_of_two() {
+            self.columns.iter_mut().for_each(|column| column.expect(done, left));
+        }
+    }
+
     /// Start a table row; its values follow in the order of the columns.
     #[inline]
     pub fn row(&mut self) -> Row<'_> {
@@ -73,10 +81,12 @@ impl Row<'_> {
         }
     }
 
+    #[inline]
     pub fn u32(&mut self, value: u32) {
         self.with(|column| column.u32(value));
     }
 
+    #[inline]
     pub fn u64(&mut self, value: u64) {
         self.with(|column| column.u64(value));
     }
@@ -89,10 +99,12 @@ impl Row<'_> {
     }
 
     /// Append a number to a column of 32 bits; null if the number is larger.
+    #[inline]
     pub fn narrow(&mut self, value: u64) {
         self.maybe_u32(u32::try_from(value).ok());
     }
 
+    #[inline]
     pub fn maybe_u32(&mut self, value: Option<u32>) {
         self.with(|column| match value {
             Some(value) => column.u32(value),
@@ -100,6 +112,7 @@ impl Row<'_> {
         });
     }
 
+    #[inline]
     pub fn maybe_u64(&mut self, value: Option<u64>) {
         self.with(|column| match value {
             Some(value) => column.u64(value),
@@ -120,10 +133,12 @@ impl Row<'_> {
         });
     }
 
+    #[inline]
     pub fn address(&mut self, value: Option<Address>) {
         self.maybe_bytes(value);
     }
 
+    #[inline]
     pub fn hash(&mut self, value: Option<B256>) {
         self.maybe_bytes(value);
     }
@@ -254,6 +269,28 @@ mod tests {
             (table.columns[0].values.as_slice(), table.columns[0].nulls),
             (&[255, 255, 255, 255, 0, 0, 0, 0][..], 1)
         );
+    }
+
+    #[test]
+    fn expected_rows_need_no_further_memory() {
+        let [_, text, ..] = wide!("v_binary", "v_string", "v_f64", "v_decimal");
+        let mut table = Table::new(&[("number", Kind::U32), text], &["number".into(), "v_string".into()]);
+        let fill = |table: &mut Table, at: u32| {
+            let mut row = table.row();
+            row.maybe_u32((at % 2 == 0).then_some(at));
+            row.decimal_text(U256::from(1000));
+            row.end();
+        };
+        for done in 1..=32 {
+            fill(&mut table, done);
+            table.expect(done as usize, 64 - done as usize);
+        }
+        let held = |table: &Table| -> Vec<_> {
+            table.columns.iter().map(|column| (column.values.as_ptr(), column.offsets.as_ptr())).collect()
+        };
+        let before = held(&table);
+        (33..=64).for_each(|at| fill(&mut table, at));
+        assert_eq!(held(&table), before);
     }
 
     #[test]

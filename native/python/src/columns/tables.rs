@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use crate::chain::store::{PyTopics, Store};
 use crate::tracing::trace::TracedBlock;
 use crate::values::convert::Addr;
-use crate::values::errors::Answer;
+use crate::values::errors::{Answer, Raised};
 
 enum Content {
     Encoded(Vec<u8>),
@@ -134,14 +134,17 @@ impl ParquetEncoder {
         Ok(ParquetEncoder { encoder: Mutex::new(Encoder::new(fields.collect(), metadata)) })
     }
 
-    #[pyo3(signature = (tables, threads, /))]
-    fn row_group(&self, py: Python<'_>, tables: Vec<Py<TableData>>, threads: usize) -> Answer<Vec<ColumnBuffer>> {
+    #[pyo3(signature = (tables, threads, write, /))]
+    fn row_group(&self, py: Python<'_>, tables: Vec<Py<TableData>>, threads: usize, write: Py<PyAny>) -> Answer<()> {
         let columns: Vec<Vec<Arc<Column>>> = tables.iter().map(|table| table.get().columns.clone()).collect();
         if columns.is_empty() {
             return Err(PyValueError::new_err("a row group needs a table").into());
         }
-        let parts = self.encoded(py, |encoder| encoder.row_group(&columns, threads))?;
-        Ok(parts.into_iter().map(|bytes| ColumnBuffer { content: Content::Encoded(bytes) }).collect())
+        let pass = |bytes: Vec<u8>| {
+            let part = ColumnBuffer { content: Content::Encoded(bytes) };
+            Ok(Python::attach(|py| write.call1(py, (part,)).map(drop))?)
+        };
+        self.encoded(py, |encoder| encoder.row_group::<Raised>(&columns, threads, pass))
     }
 
     fn finish(&self, py: Python<'_>) -> ColumnBuffer {

@@ -22,7 +22,11 @@ pub fn medium(payload: &[u8]) -> Option<u128> {
 
 #[inline]
 pub fn wide(payload: &[u8]) -> Option<U256> {
-    if payload.len() <= 8 { Some(U256::from(small(payload))) } else { U256::try_from_be_slice(payload) }
+    match payload.len() {
+        ..=8 => Some(U256::from(small(payload))),
+        32 => payload.first_chunk().map(|whole| U256::from_be_bytes::<32>(*whole)),
+        _ => U256::try_from_be_slice(payload),
+    }
 }
 
 #[cold]

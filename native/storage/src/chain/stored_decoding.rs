@@ -16,11 +16,15 @@ const DYNAMIC_FEE_TYPE: u8 = 2;
 
 /// Decode the body of a stored block, which has `count` transactions.
 pub fn decode_stored_body(payload: &[u8], count: usize) -> Result<BodyData> {
-    decode_body_with(payload, count, |raw| decode_stored(&raw).map_or_else(|| Tx::decode(raw), Ok))
+    decode_body_with(payload, count, |raw| match decode_stored(&raw) {
+        Some(envelope) => Ok(Tx { envelope, raw }),
+        None => Tx::decode(raw),
+    })
 }
 
 /// Decode a stored transaction from the transactions of its body; None if it needs the slow path.
-fn decode_stored(raw: &Bytes) -> Option<Tx> {
+#[inline]
+fn decode_stored(raw: &Bytes) -> Option<Envelope> {
     let mut bytes = &raw[..];
     let envelope = match bytes.first()? {
         0xc0.. => legacy(raw, Item::read(&mut bytes).ok()?.payload)?,
@@ -30,9 +34,10 @@ fn decode_stored(raw: &Bytes) -> Option<Tx> {
         }
         _ => return None,
     };
-    bytes.is_empty().then(|| Tx { envelope, raw: raw.clone() })
+    bytes.is_empty().then_some(envelope)
 }
 
+#[inline]
 fn legacy(raw: &Bytes, mut fields: &[u8]) -> Option<Envelope> {
     let fields = &mut fields;
     let (nonce, gas_price, gas_limit) = (narrow(fields)?, price(fields)?, narrow(fields)?);
@@ -46,6 +51,7 @@ fn legacy(raw: &Bytes, mut fields: &[u8]) -> Option<Envelope> {
     Some(Envelope::Legacy(Signed::new_unhashed(tx, signature(fields, parity)?)))
 }
 
+#[inline]
 fn dynamic_fee(raw: &Bytes, mut fields: &[u8]) -> Option<Envelope> {
     let fields = &mut fields;
     let (chain_id, nonce) = (narrow(fields)?, narrow(fields)?);
@@ -69,6 +75,7 @@ fn dynamic_fee(raw: &Bytes, mut fields: &[u8]) -> Option<Envelope> {
 }
 
 /// Read the last two fields, r and s; None if one is invalid or another field follows.
+#[inline]
 fn signature(fields: &mut &[u8], parity: bool) -> Option<Signature> {
     let signature = Signature::new(word(fields)?, word(fields)?, parity);
     fields.is_empty().then_some(signature)
@@ -86,18 +93,22 @@ fn digits<'a>(fields: &mut &'a [u8]) -> Option<&'a [u8]> {
     bytes(fields).filter(|payload| payload.first() != Some(&0))
 }
 
+#[inline]
 fn narrow(fields: &mut &[u8]) -> Option<u64> {
     digits(fields).filter(|payload| payload.len() <= 8).map(small)
 }
 
+#[inline]
 fn price(fields: &mut &[u8]) -> Option<u128> {
     digits(fields).and_then(medium)
 }
 
+#[inline]
 fn word(fields: &mut &[u8]) -> Option<U256> {
     digits(fields).and_then(wide)
 }
 
+#[inline]
 fn recipient(fields: &mut &[u8]) -> Option<TxKind> {
     match bytes(fields)? {
         [] => Some(TxKind::Create),
@@ -105,6 +116,7 @@ fn recipient(fields: &mut &[u8]) -> Option<TxKind> {
     }
 }
 
+#[inline]
 fn shared(raw: &Bytes, fields: &mut &[u8]) -> Option<Bytes> {
     let payload = bytes(fields)?;
     Some(if payload.is_empty() { Bytes::new() } else { raw.slice_ref(payload) })
@@ -166,9 +178,10 @@ mod tests {
         let mut fast = 0;
         for number in 0..2000 {
             let raw = bytes_of(number);
-            let Some(found) = decode_stored(&raw) else { continue };
+            let Some(envelope) = decode_stored(&raw) else { continue };
+            let found = Tx { envelope, raw: raw.clone() };
             let expected = Tx::decode(raw).unwrap();
-            assert_eq!((&found.envelope, &found.raw), (&expected.envelope, &expected.raw), "{number}");
+            assert_eq!(found.envelope, expected.envelope, "{number}");
             assert_eq!(found.signed().digest, expected.signed().digest);
             fast += 1;
         }
@@ -195,9 +208,9 @@ mod tests {
                 }
             }
             let raw = Bytes::from(raw);
-            let Some(found) = decode_stored(&raw) else { continue };
+            let Some(envelope) = decode_stored(&raw) else { continue };
             let expected = Tx::decode(raw.clone()).unwrap_or_else(|cause| panic!("{cause}: {raw}"));
-            assert_eq!((&found.envelope, &found.raw), (&expected.envelope, &expected.raw), "{raw}");
+            assert_eq!(envelope, expected.envelope, "{raw}");
             both += 1;
         }
         assert!(both > 1000, "{both}");

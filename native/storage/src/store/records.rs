@@ -142,7 +142,9 @@ pub fn read_body(tables: &Tables, txn: &RoTxn<'_>, hash: &B256) -> Result<Option
 
 /// Return hash and sender of each transaction of a stored body, and the body's RLP.
 pub fn split_body<'t>(record: &'t [u8], hash: &B256) -> Result<(Vec<Known>, &'t [u8])> {
-    let mut known = Vec::new();
+    let count = record.first_chunk().map_or(0, |count| u32::from_be_bytes(*count) & !SENDERS_ONCE);
+    // the record has at least the hash of each transaction
+    let mut known = Vec::with_capacity((count as usize).min(record.len() / 32));
     let rest = visit_known(record, |_, hash, sender| known.push(one_known(hash, sender)));
     Ok((known, rest.map_err(|_| Error::damaged(format!("the body of block {hash} is too short")))?))
 }
