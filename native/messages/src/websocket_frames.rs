@@ -1,8 +1,8 @@
 //! WebSocket frame parser (RFC 6455, without extensions).
 //!
-//! The reader stores only the incomplete message. A call processes a limited number of frames, so that a client with
-//! many small frames cannot block others. The connection ends when a frame header announces a message that is too long,
-//! or when a message has too many fragments.
+//! The reader stores only the incomplete message. Each call of `read` processes a limited number of frames, so that a
+//! client with many small frames cannot block others. The connection ends when a frame header announces a message that
+//! is too long, or when a message has too many fragments.
 
 /// Maximum number of fragments of a short message. A longer message may have one more fragment per `BYTES_OF_A_PIECE`
 /// bytes.

@@ -125,13 +125,13 @@ mod simd {
                 }
             }
             for (lane, word) in state.iter_mut().zip(&words) {
-                // SAFETY: a row has 64 bytes.
+                // SAFETY: `word` has eight u64, so 64 bytes, as many as a register.
                 *lane = _mm512_xor_si512(*lane, unsafe { _mm512_loadu_si512(word.as_ptr().cast()) });
             }
             permute(&mut state);
         }
         for (word, lane) in words.iter_mut().zip(&state[..4]) {
-            // SAFETY: a row has 64 bytes.
+            // SAFETY: `word` has eight u64, so 64 bytes, as many as a register.
             unsafe { _mm512_storeu_si512(word.as_mut_ptr().cast(), *lane) };
         }
         std::array::from_fn(|lane| {

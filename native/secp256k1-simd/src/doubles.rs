@@ -146,7 +146,8 @@ fn folded(mut c: [__m512i; 10]) -> [__m512i; 5] {
     let (low, high) = halves(double(c[9]), fold);
     out[4] = plus(out[4], low);
     add(&mut out, 0, double(plus(high, all(start(0, 1)))), fold);
-    // each added half left a constant (`LOW` or `HIGH`) in its limb, so subtract the sum of these constants
+    // Each added half left a constant (`LOW` or `HIGH`) in its limb. `start` is minus the sum of such constants, so
+    // adding it removes them.
     let offsets = [start(2, 0), start(1, 2), start(1, 1), start(1, 1), start(1, 1)];
     for (limb, offset) in out.iter_mut().zip(offsets) {
         *limb = plus(*limb, all(offset));

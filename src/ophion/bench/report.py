@@ -169,7 +169,9 @@ def _table_row(step: LoadStep) -> str:
 
 
 def _chart(steps: Sequence[LoadStep]) -> str:
-    """Plot medians (dots) and 99th percentiles (rings) over the rate; both axes start at zero."""
+    """Return an SVG chart of the time until a transaction is mined, over the rate: medians as dots, 99th percentiles as
+    rings. Both axes start at zero.
+    """
     points = [(step, percentile(step.mined_s, 0.5), percentile(step.mined_s, 0.99)) for step in steps]
     shown = [(step, p50, p99) for step, p50, p99 in points if p50 is not None and p99 is not None]
     if not shown:

@@ -118,7 +118,7 @@ def _back_up(data_path: Path, options: BackupOptions, on_progress: OnProgress) -
     folder = target.with_name(target.name + ".unpacked")
     remove_copy(folder)  # remove the copy of an interrupted backup
     try:
-        # a backup of only the latest state is checked by `compact`
+        # do not check a backup of only the latest state here, because `compact` checks it
         checks = options.checks and not options.latest_state_only
         copied = back_up(data_path, folder, rate, checks, on_progress)
         if options.latest_state_only:

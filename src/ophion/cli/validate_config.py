@@ -75,8 +75,8 @@ def _report(file: Path) -> int:
     except ConfigError as error:
         problems.extend(error.problems)
     for warning in warnings:
+        # skip warnings about options without effect, because the table already shows them
         if "has no effect: " not in warning:
-            # skip warnings about options without effect, because the table already shows them
             print(f"Warning: {warning}")
     for problem in problems:
         print(f"Error: {problem}")

@@ -58,8 +58,8 @@ class CliqueEngine:
         self._spec = spec
         self._parameters = spec.clique if spec.clique is not None else CliqueParameters()
         self._snapshots = HeaderSnapshots(self._fresh_snapshot, self._applied, Snapshot.encode, Snapshot.decode)
-        # cache the authors, because recovering an author costs more than all other rules, and each block needs it
-        # several times
+        # cache the authors: recovering an author costs more than checking all other rules, and the author of a block is
+        # needed several times
         self._authors: OrderedDict[Hash32, Address] = OrderedDict()
 
     def hashed(self, header: Header, encoded: bytes | None = None) -> HashedHeader:

@@ -43,7 +43,7 @@ class GroupRecord(Struct, frozen=True):
         return Group(self.id, self.name, self.description, self.type, self.members, self.active)
 
     def deleted(self) -> GroupRecord:
-        """A copy of this group, marked as deleted."""
+        """A copy of this group that is recorded as deleted."""
         return replace(self, active=False)
 
     def encode(self) -> bytes:

@@ -128,7 +128,7 @@ class Enclave(Protocol):
         """Create a group and send it to its members. `seed` has 20 bytes and is random by default."""
 
     async def delete_group(self, group_id: bytes, sender: bytes) -> bytes:
-        """Mark a group as deleted in this enclave and in the enclaves of its members. Returns the group id."""
+        """Record a group as deleted in this enclave and in the enclaves of its members. Returns the group id."""
 
     async def find_groups(self, members: Sequence[bytes]) -> list[Group]:
         """Return the active groups with exactly these members."""

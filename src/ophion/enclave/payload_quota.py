@@ -125,7 +125,7 @@ class PayloadQuota:
             self._fetched, self._fetched_since = 0, int(now)
         return self._fetched + size <= MAX_FETCHED_BYTES
 
-    # --- records ---------------------------------------------------------------------------------
+    # --- counting and releasing ------------------------------------------------------------------
 
     def add_payload(self, key: bytes, sender: bytes, size: int, now: float, number: int) -> Change:
         """Count a payload against the budget of its sender. Returns the database row to write."""

@@ -159,7 +159,7 @@ def _check_ports(loaded: LoadedConfig[NodeConfig]) -> None:
         check_ports(loaded.config)
     except PortsTaken:
         if not _is_temporary(loaded):
-            # ports are also in use if this node runs already, so check the lock of the data directory first
+            # the ports may be in use because this node runs already: report this instead of the ports
             refuse_in_use(loaded.config.data.data_path)
         raise
 

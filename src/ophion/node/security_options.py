@@ -188,12 +188,12 @@ class WebSocketTlsConfig(TlsConfig):
 
 
 class GraphqlTlsConfig(TlsConfig):
-    """TLS of GraphQL: the options of `TlsConfig` under the names of this service."""
+    """TLS of GraphQL: the options of `TlsConfig`, with names that begin with `--graphql-tls` or `--graphql-mtls`."""
 
     names = _tls_names("graphql-http", "graphql-tls", "graphql-mtls")
 
 
 class MetricsTlsConfig(TlsConfig):
-    """TLS of metrics: the options of `TlsConfig` under the names of this service."""
+    """TLS of metrics: the options of `TlsConfig`, with names that begin with `--metrics-tls`."""
 
     names = _tls_names("metrics", "metrics-tls")

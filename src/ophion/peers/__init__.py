@@ -2,7 +2,7 @@
 
                         PeerService               listens, dials, stops; one task tree
        ┌──────────────┬──────┴───────┬───────────────────┐
-   discovery/      policy/       connection/        eth/, sync/, consensus/, priv/
+   discovery/      policy/       connection/        eth/, snap/, consensus/, priv/
    finds nodes     dialling,     a TCP socket       sub-protocols: `Subprotocol.attach` runs
    (UDP)           admission,    with its RLPx      for each peer that shares the capability
                    limits        session                  │
@@ -12,7 +12,8 @@
                               │
                       ophion.native.wire          keys, encryption, compression
 
-    service             the service that runs all of it
+    service             `PeerService`, which starts and stops the other parts
+    sync/               downloads blocks
     inbound             inbound connections before the handshake
     dialer              outbound connections
     open_connections    all sockets, from open to close

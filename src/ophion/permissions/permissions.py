@@ -99,7 +99,8 @@ class Permissions:
     def _unlisted(self) -> Iterator[str]:
         """Yield a problem for bootnodes and static nodes that the list does not permit."""
         named = frozenset(enode.node_id for enode in self._nodes or () if enode.host)
-        # skip nodes that the list names by host name: their addresses are checked later, once the names are resolved
+        # skip a node with a fixed address that the list names by host name: its address is checked later, once the name
+        # is resolved
         fixed = [enode for enode in self._fixed if enode.host or enode.node_id not in named]
         refused = [enode.url for enode in fixed if self.node_rules.refusal_of(enode, Action.DIAL) is not None]
         if refused and self._nodes is not None:

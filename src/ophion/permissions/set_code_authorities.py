@@ -23,7 +23,7 @@ def authorities(transaction: Transaction) -> list[Address]:
     """Return the accounts that signed an authorization in the transaction, without duplicates. Other transaction types
     have no authorities.
 
-    Ignores chain id and nonce of an authorization, because the result must not depend on the state.
+    Does not check whether chain id and nonce of an authorization are valid. A check of the nonce would need the state.
     """
     if transaction.type != SET_CODE_TYPE:
         return []

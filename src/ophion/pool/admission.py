@@ -53,7 +53,7 @@ _TYPE_FROM = (0, _RANK["berlin"], _RANK["london"], _RANK["cancun"], _RANK["pragu
 
 
 class PoolHead(Struct, frozen=True):
-    """The head as the pool sees it: rules and prices of the next block, and the state."""
+    """What the pool knows of the head: its state, and the rules and the base fee of the next block."""
 
     fork: str
     """Fork of the next block, in the Rust extension's spelling."""

@@ -97,7 +97,7 @@ class TransactionJournal:
             self._merge()
             entries = list(_read(self._path))
             self._replace(entries)
-            # an empty journal need not be flushed
+            # an empty journal is not dirty, so `sync` does not flush it
             self._is_dirty = bool(entries)
             self.sync()
         except OSError as error:

@@ -370,7 +370,7 @@ class TxPool:
                     del self._mined[-_RELEASED_PER_STEP:]
                     await asyncio.sleep(0)
                 if self._local is not None:
-                    # without new blocks too: each replaced transaction leaves an unused line
+                    # compact the journal even without new blocks: each replaced transaction leaves an unused line
                     self._local.compact()
                     sync = self._local.journal.sync_job()
                     if sync is not None:

@@ -10,7 +10,7 @@ that arrives after its marker is executed at the marker's position, followed by 
     submission        validates a private transaction
     marker_sender     signs marker transactions and adds them to the pool
     private_executor  walks the chain from marker to marker
-    late_payloads     executes payloads that arrive after their markers
+    late_payloads     executes payloads whose markers have already been processed
     marker_settings   options and keys with which markers were read, and what happens when they change
     backlog           groups that need more execution time; backlog_executor runs them
     payloads          reads payloads of markers from the enclave

@@ -7,8 +7,8 @@ time. Established and new groups have a thread each, so new groups of an unknown
 The order inside a group never changes, so all members reach the same state.
 
 A transaction above `--privacy-max-transaction-gas` is never skipped, because the group's state would then differ
-between members. Instead, the group is suspended before this transaction. The database marks payloads that are not
-executed yet as late, so a killed node resumes with them.
+between members. Instead, the group is suspended before this transaction. Payloads in the backlog are recorded as late
+(late_payloads.py), so a killed node executes them after its restart.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class BehindGroup:
         """Number of the next block to execute for this group."""
         self.is_established = is_established
         self.blocks: set[int] = set()
-        """Blocks with payloads that the private executor deferred."""
+        """Blocks with payloads of this group in the backlog."""
         self.keys: set[bytes] = set()
-        """Keys of the deferred payloads."""
+        """Keys of the payloads of this group in the backlog."""
         self.is_suspended = False
         self.batch: PrivateBatch | None = None
         """Batch of the current block; `todo` has the remaining payloads of the block."""
@@ -136,7 +136,7 @@ class Backlog:
         )
 
     def put(self, number: int, payloads: list[Payload], is_established: bool) -> None:
-        """Defer the payloads of one group in one block to the backlog."""
+        """Put the payloads of one group in one block into the backlog."""
         group, sender = payloads[0][3], payloads[0][4]
         behind = self.groups.get(group)
         if behind is None:

@@ -1,4 +1,9 @@
-"""`LatePayloads`: executes payloads that arrive after their markers, and all later transactions of their groups."""
+"""`LatePayloads`: executes late payloads, and all later transactions of their groups.
+
+A payload is late if its marker has been processed and the payload still has to be executed: it could not be read when
+its marker was processed, or it was put into the backlog. The database records the keys of late payloads, so that a
+restarted node executes them.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +44,9 @@ class LatePayloads:
             places = [MarkerPosition(*row) for key in keys for row in self._ledger.markers_of(key)]
             places = [one for one in places if one.number <= self._executor.number]
             if self._payloads.is_flexible and await self._executor.hand_overs.take(place.block for place in places):
+                # `take` has stored earlier transactions of a group as late payloads, possibly with keys below `start`:
+                # read all late payloads again from the first key on
                 start = b""
-                # `take` has stored earlier transactions of a group, which are late payloads too: begin again with the
-                # first one
                 continue
             late = {place.hash for place in places if not self._executor.has_receipt(place)}
             read = await self._payloads.read([place.payload_key for place in places])
@@ -58,7 +63,7 @@ class LatePayloads:
             for place, group in readable:
                 if group in self._backlog.groups:
                     self._backlog.add(group, place.number, place.payload_key)
-            # mark payloads of backlog groups as late, so that a restarted node executes these payloads
+            # record the payloads in the backlog as late, so that a restarted node executes them
             deferred = [
                 key for group in first if group in self._backlog.groups for key in self._backlog.groups[group].keys
             ]
@@ -81,7 +86,7 @@ class LatePayloads:
 
     async def request_payloads(self, keys: list[bytes]) -> list[bytes]:
         """Ask the enclave for payloads whose markers the executor has already processed. Returns the keys of the
-        payloads that the enclave has now, and schedules these as late payloads.
+        payloads that the enclave has now, and records these payloads as late.
         """
         read = await self._payloads.read_now(keys)
         turned_up = [key for key, one in zip(keys, read, strict=True) if one is not None]

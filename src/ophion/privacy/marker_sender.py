@@ -81,7 +81,8 @@ class MarkerSender:
         nonce = self._next_nonce(self._key.address)
         raw = self._signed([(self._key.secret(), nonce, draft.request)])[0]
         try:
-            # do not await between choosing the nonce and submitting, so that markers reach the pool in nonce order
+            # `send` submits the marker at once, and only its answer is awaited. No await may come between `_next_nonce`
+            # and `send`, so that markers reach the pool in nonce order.
             return await self._pool.send(raw)
         except BaseException:
             self._next = None

@@ -41,7 +41,7 @@ class PayloadRetries:
     """Schedules the requests for missing payloads."""
 
     def __init__(self, look_for: Callable[[list[bytes]], Awaitable[list[bytes]]]) -> None:
-        """Create the schedule of retries. `look_for` asks the enclave, schedules the execution of found payloads, and
+        """Create an empty schedule. `look_for` asks the enclave for payloads, records found payloads as late, and
         returns their keys.
         """
         self._look_for = look_for

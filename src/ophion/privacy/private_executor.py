@@ -4,7 +4,7 @@ One task walks from the block it reached last to the head. It finds markers, rea
 executes the payloads in a worker thread. It writes states, receipts and its position together. A reorganisation undoes
 nothing, because results are stored under block hashes. The walk resumes at the common ancestor.
 
-While a remote enclave is offline, this task waits and retries; block import continues.
+While a remote enclave is offline, this task waits and repeats its requests. Block import continues.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class PrivateExecutor:
                 tasks.create_task(self.backlog_executor.run(), name="private backlog")
                 tasks.create_task(self._follow(), name="private transactions")
             return
-        # also retry payloads that were already missing before this start of the node
+        # also ask again for payloads that were already missing before this start of the node
         unread, _ = await self._lanes.private.run(partial(self.ledger.unread, b"", MAX_REMEMBERED))
         self._retries.missed(unread)
         async with asyncio.TaskGroup() as tasks:
@@ -207,12 +207,12 @@ class PrivateExecutor:
             last = blocks[-1]
             await self.write(batch, (last.hash, last.number))
             await self._note_deferred(markers)
-            # queue retries after the write: a retry marks a found payload as late, which needs the payload's marker in
-            # the database
+            # ask for missing payloads again only after the write: a payload that is found is recorded as late, and for
+            # this its marker must be in the database
             self._retries.missed(self._missed)
             self._missed.clear()
-            # store the handed-over payloads again, because a payload that arrived during the write is not marked as
-            # late yet
+            # store the handed-over payloads again, because a payload that arrived during the write is not recorded
+            # as late yet
             await self.hand_overs.take(place.block for place in handed)
         else:
             self._mark = (blocks[-1].hash, blocks[-1].number)
@@ -278,8 +278,8 @@ class PrivateExecutor:
     async def run_block(
         self, batch: PrivateBatch, block: HashedHeader, places: list[MarkerPosition], only: bytes | None = None
     ) -> list[ExecutedTransaction]:
-        """Run the payloads of a block that this node can read, or defer these payloads to the backlog. With `only`, run
-        only the payloads of that group.
+        """Run the payloads of a block that this node can read. The payloads of a group that needs the backlog are put
+        into the backlog instead. With `only`, process only the payloads of that group.
         """
         payloads = await self.load_payloads(places, only)
         done: list[Payload] = []
@@ -313,8 +313,8 @@ class PrivateExecutor:
     # --- backlog ----------------------------------------------------------------------------------
 
     async def _note_deferred(self, markers: Sequence[MarkerPosition]) -> None:
-        """Mark deferred payloads as late, so that a restarted node executes them. Only needed for a remote enclave:
-        with an embedded enclave, the database marks these payloads itself.
+        """Wake the backlog. With a remote enclave, first record the payloads in the backlog as late, so that a
+        restarted node executes them. With an embedded enclave, the database has already recorded them.
         """
         if not self._enclave.reports_late_payloads:
             keys = [place.payload_key for place in markers if self.backlog.group_of(place.payload_key) is not None]
@@ -329,8 +329,8 @@ class PrivateExecutor:
     async def load_payloads(self, places: list[MarkerPosition], only: bytes | None) -> list[Payload]:
         """Return the payloads of these markers that this node can read, in the form that the Rust extension expects.
 
-        With `only`, return the payloads of that group. Otherwise, note missing payloads of a remote enclave for
-        retries.
+        With `only`, return the payloads of that group. Without `only`, remember which payloads a remote enclave lacks,
+        so that `PayloadRetries` asks for them again.
         """
         read = await self.payloads.read([place.payload_key for place in places])
         if only is None and not self._enclave.reports_late_payloads:

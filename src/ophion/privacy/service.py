@@ -136,7 +136,7 @@ class Privacy:
         return await self.enclave.create_group(members, self._self_among(members), name, description)
 
     async def delete_group(self, group: bytes) -> bytes:
-        """Mark a group as deleted."""
+        """Record a group as deleted."""
         self._refuse_flexible()
         await self.tenants.authorize(group)
         known = await self.enclave.group(group)

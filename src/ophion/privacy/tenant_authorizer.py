@@ -60,7 +60,8 @@ class TenantAuthorizer:
         return self._enclave.keys if key is None else (key,)
 
     async def authorize(self, group_id: bytes, named: Sequence[bytes] = ()) -> None:
-        """Raise `PrivacyRefused` unless the tenant is currently a member of the group.
+        """Raise `PrivacyRefused` unless the tenant is currently a member of the group. Without multi-tenancy, every
+        client is allowed.
 
         `named` are the keys from which the id was computed. If the group does not exist yet, these keys are its
         members.

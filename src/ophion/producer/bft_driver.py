@@ -266,7 +266,7 @@ class BftDriver:
         self._timers.cancel_all()
 
     def _on_chain_event(self, event: ChainEvent) -> None:
-        # ignore a head whose next block is still made by Clique
+        # if Clique still makes the next block, ignore the head
         if event.head.number + 1 >= self.engine.schedule.first:
             self._post(event.head)
 

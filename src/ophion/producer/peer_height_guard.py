@@ -82,8 +82,8 @@ class PeerHeightGuard:
             # if the clock was set back, wait one timeout at most
             self._deadline = min(self._deadline, now + timeout_s)
         if self._awaits_validators(validators, now - self._started_at):
-            # set a new deadline although the old one has not passed: the state machine starts to vote at the deadline
-            # that it got last
+            # clear the deadline even if it has not passed, so that a new one is set below: the state machine starts to
+            # vote at the deadline that it got last
             self._deadline = None
         elif self._deadline is not None and now >= self._deadline:
             # the timeout has passed: ignore the validators that reported a higher head and sent no block meanwhile

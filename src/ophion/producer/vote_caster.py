@@ -42,7 +42,7 @@ _Result: TypeAlias = "VoteStored | VoteRefused"
 
 
 class VoteCaster:
-    """Carries out the `CastVote` orders of one driver."""
+    """Signs and stores the votes that one BFT driver requests with `CastVote`."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ MAX_NODES = 1000
 
 
 def _seconds(**durations: object) -> None:
-    """Raise `ArgumentError` for a duration that is negative or no number."""
+    """Raise `ArgumentError` unless each duration is a finite number of at least 0."""
     for name, value in durations.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
             raise ArgumentError(f"{name}: {shortened(value)} is not a number of seconds.")

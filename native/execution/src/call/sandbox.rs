@@ -1,5 +1,6 @@
-//! A sandbox: runs calls one after the other on a state and keeps their effects, without blocks, roots and fees.
-//! Property tests of contracts run thousands of calls in a sandbox and revert their effects.
+//! A sandbox: runs calls one after the other on one state, without blocks, state roots or fees. A call can keep its
+//! effects for later calls, and `revert` returns to a saved state. Property tests of contracts run thousands of calls
+//! this way.
 
 use std::time::Instant;
 

@@ -330,8 +330,8 @@ impl ExecDb {
         let new_code = entry.info.as_ref().is_none_or(|info| info.code_hash != account.info.code_hash);
         let code = account.info.code.as_ref().filter(|code| new_code && !code.is_empty()).cloned();
         let code_hash = account.info.code_hash;
-        // Before Spurious Dragon, revm also returns empty accounts that were never created. Treat such accounts as
-        // deleted.
+        // From Spurious Dragon on, a touched account that is empty is deleted (EIP-161). Before Spurious Dragon, empty
+        // accounts stay: revm marks a new empty account as created, and does not return an existing one as touched.
         let info = if account.info.is_empty() && !created { None } else { Some(account.info.without_code()) };
         if created || info != entry.info {
             entry.mark_changed();

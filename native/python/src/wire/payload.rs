@@ -23,8 +23,8 @@ unsafe impl Send for Payload {}
 /// grows as data arrives.
 pub fn allocate(size: usize) -> Box<dyn Output> {
     let payload = Python::attach(|py| {
-        // SAFETY: without a source, the call returns a new bytes object of `size` bytes, or null with an exception.
-        // Only this code refers to the object and may write to it.
+        // SAFETY: with a null pointer as source, PyBytes_FromStringAndSize returns a new bytes object of `size` bytes,
+        // or null with an exception. Only this code refers to the object and may write to it.
         unsafe {
             let object = ffi::PyBytes_FromStringAndSize(ptr::null(), size as ffi::Py_ssize_t);
             let bytes: Py<PyBytes> = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked().unbind();

@@ -235,8 +235,9 @@ impl Database {
         Ok(())
     }
 
-    /// Record payloads as late if they arrived between the processor's lookup and this write. Otherwise these payloads
-    /// would never run.
+    /// Record payloads as late if they are in the database but were not executed: they arrived between the processor's
+    /// lookup and this write, or they wait in the backlog, which is only in memory. Without this record, a restarted
+    /// node would not execute them.
     fn note_late_arrivals(&self, txn: &mut RwTxn<'_>, writes: &PrivateWrites) -> Result<()> {
         let run: HashSet<(&B256, &B256)> = writes.receipts.iter().map(|(block, marker, _)| (block, marker)).collect();
         for marker in writes.markers.iter().filter(|marker| !run.contains(&(&marker.block, &marker.hash))) {
@@ -247,7 +248,8 @@ impl Database {
         Ok(())
     }
 
-    /// Record payloads that arrived after their markers were processed, for the private transaction processor.
+    /// Record payloads as late: their markers were processed, and the payloads still have to be executed. Payloads
+    /// without a processed marker are ignored.
     pub fn note_late(self: &Arc<Self>, keys: &[B256]) -> Result<()> {
         self.write_alone(|txn, _| keys.iter().try_for_each(|key| note_late(&self.tables, txn, key).map(drop)))
     }
@@ -390,7 +392,7 @@ impl Snapshot {
         Ok((found, None))
     }
 
-    /// Return up to `max` keys of payloads that arrived after their markers were processed, from key `start` on.
+    /// Return up to `max` keys of late payloads, from key `start` on.
     pub fn late(&self, start: &[u8], max: usize) -> Result<Vec<B256>> {
         // the start key has at least one byte, because LMDB rejects empty keys
         let entries = self.tables().private_late.from(self.txn(), start.max(&[0]))?;

@@ -312,7 +312,7 @@ impl Inspector<EvmContext> for CallEvents {
     fn step_end(&mut self, interpreter: &mut Interpreter, _: &mut EvmContext) {
         let left = interpreter.gas.remaining();
         if interpreter.bytecode.action().is_none() && self.opcode != op::CALLDATALOAD {
-            // return early, because most instructions are not call events
+            // fast path: most instructions are no call events
             self.spent += self.gas.saturating_sub(left);
             self.count(false, false);
             return;

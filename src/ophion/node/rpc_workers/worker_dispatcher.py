@@ -136,7 +136,7 @@ class WorkerDispatcher(Dispatcher):
     ) -> PendingReply[Complete]:
         if isinstance(params, _Decoded):
             params = params.given
-        if len(params) == 1 and type(params[0]) is bytes:  # a raw transaction that the Rust code has decoded
+        if len(params) == 1 and type(params[0]) is bytes:  # the Rust code has converted a raw transaction from hex
             written = b'["0x%b"]' % params[0].hex().encode()
         else:
             written = orjson.dumps(params)

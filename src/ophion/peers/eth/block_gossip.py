@@ -217,7 +217,7 @@ class BlockGossip:
         try:
             block = await self._lane.run(peer.peer, lambda: self._decoded(encoded))
         except OphionError as error:
-            # the header is valid and only the body is wrong, so another peer may send the right body
+            # the body is wrong, and the header passed all checks so far: another peer may send the right body
             log.warning("announced block ignored peer=%r block=%s error=%s", peer, header, error)
             self._held.remove(header.hash, peer)
             return

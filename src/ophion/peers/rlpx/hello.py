@@ -89,8 +89,8 @@ def _offers(item: rlp.Item) -> tuple[tuple[str, int], ...]:
         if isinstance(offer, bytes) or len(offer) < 2:
             raise DecodeError("a capability is not a name and a version")
         name = _bytes(offer[0])
+        # skip names that are not printable ASCII, because no own capability has such a name
         if name.isascii() and (text := name.decode("ascii")).isprintable():
-            # names that are not printable ASCII are skipped, because no own capability has such a name
             offers.append((text, _number(offer[1])))
     return tuple(offers)
 

@@ -91,7 +91,8 @@ async def _search(
     deadline = time.monotonic() + ctx.limits.timeout_s
     found: list[tuple[int, list[str]]] = []
     total = 0
-    # add the creation of the contract, because a search by recipient does not find it
+    # if the address is a contract, find the transaction that created it, because a search by sender and recipient does
+    # not find this transaction
     creation = await creation_of(ctx, address)
     created = None if creation is None else ctx.queries.transaction_position(Hash32(bytes.fromhex(creation[0][2:])))
     left = iter(numbers)

@@ -74,7 +74,9 @@ class PageOrigins(OriginList):
 
 
 def _pattern(origin: str) -> str:
-    """Return a regular expression for an entry with a `*`. Other characters match literally."""
+    """Return a regular expression for an entry with a `*`. A `*` matches one or more characters except `/`, `:` and
+    `@`. `:*` at the end matches any port or none. Other characters match literally.
+    """
     host, colon, port = origin.rpartition(":")
     if colon and port == "*":
         return _part(host) + "(?::[0-9]{1,5})?"

@@ -43,7 +43,8 @@ def later_turns_s(seed: int, options: SeedOptions, turns: int = 3) -> list[float
         before = world.now
         if not world.run(before + 100 * options.timing.request_timeout_s, lambda: witness.height > height):  # noqa: B023
             return [math.inf]
-        # skip the case that the proposer crashed after its proposal, because validators may still decide its block
+        # count only turns that ended with the block of another validator: if the proposer crashed after its proposal,
+        # validators may still decide its block
         if is_its_turn and witness.head.builder != victim.address:
             count += 1
             if count > 1:

@@ -166,8 +166,8 @@ class HttpConnection(asyncio.Protocol):
         return bool(self.answers)
 
     def _abort_half_closed(self) -> None:
+        # do not abort a streamed answer: if the client is gone, the next write of this answer fails
         if self.answers and not self.answers.is_streaming:
-            # a streamed answer needs no abort: if the client is gone, the next write of the answer fails
             self.transport.abort()
 
     def pause_writing(self) -> None:
