@@ -25,7 +25,8 @@ const MULTIPLES: usize = 1 << (GENERATOR_WINDOW - 1);
 /// Number of digits of a factor of G that share a table.
 const TABLE_DIGITS: usize = 2;
 const TABLES: usize = GENERATOR_DIGITS.div_ceil(TABLE_DIGITS);
-const _: () = assert!(GENERATOR_WINDOW % WINDOW == 0 && GENERATOR_WINDOW / WINDOW * (TABLE_DIGITS - 1) < ROW_DIGITS);
+const _: () =
+    assert!(GENERATOR_WINDOW.is_multiple_of(WINDOW) && GENERATOR_WINDOW / WINDOW * (TABLE_DIGITS - 1) < ROW_DIGITS);
 const _: () = assert!(KEY_DIGITS <= ROWS * ROW_DIGITS);
 /// Number of groups of eight signatures that share inversions.
 const GROUPS: usize = 2;

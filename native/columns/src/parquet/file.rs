@@ -146,11 +146,12 @@ mod tests {
         let field = |at: usize| Field { name: format!("n{at}"), kind: Kind::U32, has_dictionary: false };
         let mut column = Column::new(Kind::U32, true);
         (0..1000).for_each(|number| column.u32(number));
-        let columns = vec![Arc::new(column); 9];
+        let column = Arc::new(column);
+        let table: Vec<_> = (0..9).map(|_| column.clone()).collect();
         for fails_at in 0..10 {
             let mut encoder = Encoder::new((0..9).map(field).collect(), Vec::new());
             let mut written = 0;
-            let found = encoder.row_group(&[columns.clone()], 3, |_| {
+            let found = encoder.row_group(std::slice::from_ref(&table), 3, |_| {
                 written += 1;
                 if written > fails_at { Err(Error::Storage("the disk is full".into())) } else { Ok(()) }
             });

@@ -277,7 +277,7 @@ mod tests {
         let mut table = Table::new(&[("number", Kind::U32), text], &["number".into(), "v_string".into()]);
         let fill = |table: &mut Table, at: u32| {
             let mut row = table.row();
-            row.maybe_u32((at % 2 == 0).then_some(at));
+            row.maybe_u32(at.is_multiple_of(2).then_some(at));
             row.decimal_text(U256::from(1000));
             row.end();
         };
