@@ -40,16 +40,16 @@ unsafe impl GlobalAlloc for LazyZeros {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: as in `alloc`.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if layout.size() < LARGE || layout.align() <= size_of::<libc::max_align_t>() {
-            // SAFETY: as above.
+            // SAFETY: as in `alloc`.
             return unsafe { System.alloc_zeroed(layout) };
         }
-        // SAFETY: as above.
+        // SAFETY: as in `alloc`.
         let block = unsafe { System.alloc(layout) };
         if !block.is_null() {
             // SAFETY: the block is new and has this size.
@@ -59,7 +59,7 @@ unsafe impl GlobalAlloc for LazyZeros {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: as in `alloc`.
         unsafe { System.realloc(block, layout, size) }
     }
 }

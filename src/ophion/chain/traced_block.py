@@ -17,7 +17,8 @@ from ophion.primitives.header import HashedHeader
 def traced_block_of(chain: Chain, header: HashedHeader, body: Body | None = None) -> TracedBlock | None:
     """Return a block with the state of its parent; None for genesis, or if the parent or the body is missing.
 
-    Raises `MissingStateError` when the state is pruned. A block without reward has a reward of 0.
+    Raises `MissingStateError` when the state is pruned. If the engine pays no reward, `rewards` has one entry: the
+    beneficiary, with a reward of 0.
     """
     parent = None if header.number == 0 else chain.header(header.parent_hash)
     body = body or chain.store.body(header.hash)

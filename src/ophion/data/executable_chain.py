@@ -52,7 +52,7 @@ class ExecutableChain:
 
 def _dev_chain(store: Store) -> Chain | None:
     """Return the chain of a development network with the default accounts; None for any other chain."""
-    # lazy import: most chains have a genesis file
+    # lazy import: only development networks without a genesis file need these modules
     from ophion.dev.engine import DevEngine
     from ophion.node.config import NodeConfig
     from ophion.node.dev_genesis import possible_dev_geneses

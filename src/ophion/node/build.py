@@ -144,7 +144,7 @@ def build_core(
     proposals, bft = LocalProposals(), None
     sealer: Sealer
     if spec.engine is EngineKind.CLIQUE:
-        # lazy import: only Clique networks need this module
+        # lazy import: only Clique networks need these modules
         from random import Random
 
         from ophion.consensus.clique import CliqueEngine

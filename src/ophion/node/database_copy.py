@@ -168,7 +168,8 @@ def _stream(store: Store, target: Path, bytes_a_second: int, on_bytes: Callable[
     """Write the database into a file through a pipe, which counts bytes and limits the rate."""
     read_end, write_end = os.pipe()
     with ThreadPoolExecutor(1, thread_name_prefix="copy") as executor:
-        # this block closes the pipe before the executor waits for its thread, so that a failure ends reader and writer
+        # the inner `with` closes the pipe before the executor waits for its thread: if writing fails, the reading
+        # thread then ends too
         with open(read_end, "rb", buffering=0) as pipe:
             streaming = executor.submit(_read, store, write_end)
             with open(target, "xb", opener=open_private) as file:

@@ -60,7 +60,7 @@ class _Candidate(Struct, frozen=True):
 
 
 class WorkPackages:
-    """Provides candidates and accepts nonces of the node's own miner and of external miners."""
+    """Provides candidates to the node's own miner and to external miners, and accepts their nonces."""
 
     def __init__(self, assembler: Assembler, lane: Lane) -> None:
         self._assembler = assembler

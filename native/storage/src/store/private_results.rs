@@ -392,7 +392,8 @@ impl Snapshot {
         Ok((found, None))
     }
 
-    /// Return up to `max` keys of late payloads, from key `start` on.
+    /// Return up to `max` keys of late payloads, from key `start` on: payloads whose markers were processed, but
+    /// which still have to be executed.
     pub fn late(&self, start: &[u8], max: usize) -> Result<Vec<B256>> {
         // the start key has at least one byte, because LMDB rejects empty keys
         let entries = self.tables().private_late.from(self.txn(), start.max(&[0]))?;

@@ -43,7 +43,7 @@ impl Database {
         self.retain(tables.meta, |_, key, _| Ok(!key.starts_with(NODE_VALUES) && key != meta::FOLLOWED))?;
         self.write_or_stop(|txn| {
             for (root, number) in states.into_iter().zip([0, head]) {
-                // keep only the checked root node: the record may list further root nodes, which were not checked
+                // the row of a state in `roots` may list several root nodes: keep only the one that was checked
                 if let Some(id) = root_id(&tables, txn, &root)? {
                     tables.roots.delete(txn, root.as_slice())?;
                     note_root(&tables, txn, &root, id, number)?;

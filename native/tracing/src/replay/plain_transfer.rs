@@ -96,7 +96,7 @@ pub fn proven(db: &ExecDb, env: &BlockEnv, hash: &B256) -> Result<Vec<bool>> {
     Ok(found)
 }
 
-/// Apply a plain transfer that its receipt has proven, without reading the accounts.
+/// Apply a plain transfer without reading the accounts. The receipt must have proven that no code ran (see `proven`).
 pub fn apply_proven(
     journal: &mut Journal<ExecDb>,
     env: &BlockEnv,

@@ -15,10 +15,11 @@ from ophion.runtime.blocking_json_rpc import Failure
 
 
 async def replay(dev: DevNode, transaction: bytes) -> None:
-    """Make a block with the transactions of the other chain's block, in their order, up to `transaction`.
+    """Repeat the block of the source chain that contains `transaction`: make a block with its transactions, in the same
+    order, up to and including `transaction`.
 
-    The block has the time, the base fee and `prevRandao` of the other block. Raises `ForkSourceError` if the source
-    does not return the transactions, or if they cannot be repeated.
+    The new block has the time, the base fee and `prevRandao` of the source block. Raises `ForkSourceError` if the
+    source does not return the transactions, or if they cannot be repeated.
     """
     fork = dev.fork
     assert fork is not None, "only a fork has a transaction to repeat"

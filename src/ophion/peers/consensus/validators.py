@@ -217,7 +217,8 @@ class Validators:
     # --- sending --------------------------------------------------------------------------------
 
     def _may_lack(self, address: Address, exclude: Collection[Address | None]) -> bool:
-        # several nodes may act for one validator, and only one of these nodes has sent the message
+        # a validator in `exclude` has sent the message. If several nodes act for this validator, the other nodes may
+        # lack the message
         return address not in exclude or len(self._of(address)) > 1
 
     def _relay_later(self, proposal: Proposal, exclude: Collection[Address | None], is_large: bool) -> None:

@@ -228,7 +228,7 @@ class Synchroniser:
             return peer.height > tip.header.number
         if peer.head.total_difficulty > tip.total_difficulty:
             return True
-        # the total difficulty that the peer announced may be outdated, so compare heights too
+        # if the height has grown since the peer announced its total difficulty, it is outdated, so compare heights
         return peer.height > max(peer.head.height or 0, tip.header.number + NEWEST)
 
     def _not_before(self, peer: EthPeer) -> float:

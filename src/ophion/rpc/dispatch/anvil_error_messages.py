@@ -70,7 +70,7 @@ def anvil_error(error: BaseException, known: RpcError, method: str) -> RpcError 
         return known
     if known.code == errors.REVERTED_CODE and isinstance(known.data, str):
         output = bytes.fromhex(known.data.removeprefix("0x"))
-        # an error with the name of an artifact keeps its text
+        # replace only the default message: another message already names the custom error, from an ABI of `--artifacts`
         is_default = known.message == errors.reverted(output).message
         reason = _revert_text(output) if is_default else None
         return known if reason is None else errors.reverted(output, reason)

@@ -128,8 +128,8 @@ class Batch:
             self._pending.report_memory(self._weight + self._bytes)
 
     def _too_large(self, position: int) -> bytes:
-        """Return the error that replaces an answer, because the batch would exceed its size limit with this answer.
-        Returns empty bytes for a notification.
+        """Return the error for an entry whose answer does not fit into the size limit of the batch; empty bytes for a
+        notification.
         """
         written = self._id_text(position)
         return failure(written, RESPONSE_TOO_LARGE()) if written else b""

@@ -148,7 +148,7 @@ def _with_known_block(bound: BoundMethod, ctx: RpcContext, place: int | None, is
         return params[place]
 
     def _preset_error(error: RpcError, params: Any) -> RpcError:
-        # -32001 is the error of the source node, if this node forks a chain
+        # a forked node passes on errors of its source, which reports an unknown block with `_NOT_FOUND`
         is_unknown = error.code == _NOT_FOUND or error.message == BLOCK_NOT_FOUND.message
         return _unknown_block(ctx, _block_in(params)) if is_unknown else error
 

@@ -40,7 +40,7 @@ class OriginList:
 
 
 class PageOrigins(OriginList):
-    """The configured origins and the origin of the service."""
+    """Allows the configured origins, and the origin of this service, so that the pages it serves can call it."""
 
     def __init__(
         self, origins: Sequence[str], hosts: Sequence[str], port: Callable[[], int], is_encrypted: bool = False

@@ -85,7 +85,9 @@ def read_text(text: str) -> str:
 
 
 def read_host(text: str) -> str:
-    """Read a host name or an address. Empty text is refused, because an empty host would mean every address."""
+    """Read the hosts of a service: one host name or address, or several with commas between them. An empty entry is
+    refused, because it would mean every address.
+    """
     if not all(hosts_of(text)):
         raise ValueError("it is empty; 0.0.0.0 is every address of this machine")
     return read_text(text)
