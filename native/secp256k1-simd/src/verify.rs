@@ -395,6 +395,82 @@ mod tests {
         assert!(verified > 500, "{verified} of 1,250 right signatures");
     }
 
+    /// A signature that is right for the key `secret` times G and has these factors of G and Q.
+    fn with_factors(of_generator: U256, of_key: U256, secret: U256) -> Signature {
+        let nonce = of_generator.add_mod(of_key.mul_mod(secret, ORDER), ORDER);
+        let [r, y] = crate::key_table::coordinates(&times_generator(nonce));
+        let s = r.mul_mod(of_key.inv_mod(ORDER).unwrap(), ORDER);
+        Signature { digest: of_generator.mul_mod(s, ORDER), r, s, parity: y.bit(0) }
+    }
+
+    fn table_of(secret: U256) -> KeyTable {
+        let key = times_generator(secret).serialize_uncompressed();
+        KeyTable::with(multiples, key[1..].try_into().unwrap()).unwrap()
+    }
+
+    /// Return what `points` would return for the first lane if it ignored equal x coordinates, and the times that points
+    /// are added in pairs in which there are such pairs.
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn unchecked(group: &Group<'_>) -> ([[u64; 4]; 2], Vec<usize>) {
+        let mut addends: [Addends; ROW_DIGITS] = Default::default();
+        group.list(&mut addends);
+        let found = (0..LAYERS).filter(|_| add_pairs(&mut addends, &mut Vec::new()) & 1 == 1).collect();
+        let sum = sum_of(&addends);
+        let affine = sum.affine(&inverse(&sum.z));
+        ([affine.x.numbers()[0], affine.y.numbers()[0]], found)
+    }
+
+    /// Equal and opposite points meet in each of the times that points are added in pairs, and in the last sum. Such a
+    /// signature is not verified at any position of a batch, even if r is the wrong result, and costs only its lane.
+    #[test]
+    fn equal_and_opposite_points_are_not_verified_and_spoil_no_other_lane() {
+        if !is_supported() {
+            return;
+        }
+        const LAMBDA: U256 = uint!(0x5363ad4cc05c30e0a5261c028812645a122e22ea20816678df02967c1b23bd72_U256);
+        // 256 * 2^120 meets 1 * 2^128 in the factor of G
+        let mut cases = vec![(vec![0], (U256::ONE << 129) - U256::ONE, random(2) % ORDER, random(3) % ORDER)];
+        // lambda 2^(20 row) Q meets G or -G
+        for (row, layers) in [(6, vec![1]), (5, vec![1]), (4, vec![2]), (1, vec![2]), (0, vec![])] {
+            let of_key = LAMBDA.mul_mod(U256::ONE << (row * ROW_BITS), ORDER);
+            let secret = of_key.inv_mod(ORDER).unwrap();
+            cases.push((layers.clone(), U256::ONE, of_key, secret));
+            cases.push((layers, U256::ONE | U256::ONE << 40, of_key, ORDER - secret));
+        }
+        let good = with_factors(random(4) % ORDER, random(5) % ORDER, random(6) % ORDER);
+        let good_table = table_of(random(6) % ORDER);
+        for (layers, of_generator, of_key, secret) in cases {
+            let right = with_factors(of_generator, of_key, secret);
+            assert!(crate::tests::libsecp256k1(&right).is_some());
+            let table = table_of(secret);
+            let group = Group::of(&[((&right, &table), right.s.inv_mod(ORDER).unwrap()); LANES]);
+            // SAFETY: `is_supported` was checked above.
+            let ([x, y], found) = unsafe { unchecked(&group) };
+            assert_eq!(found, layers);
+            let r = U256::from_limbs(x);
+            let s = r.mul_mod(of_key.inv_mod(ORDER).unwrap(), ORDER);
+            let forged = Signature { digest: of_generator.mul_mod(s, ORDER), r, s, parity: y[0] & 1 == 1 };
+            for bad in [&right, &forged].into_iter().filter(|bad| !bad.r.is_zero()) {
+                for count in 1..=2 * LANES + 1 {
+                    for position in 0..count {
+                        let pairs: Vec<_> = (0..count)
+                            .map(|at| if at == position { (bad, &table) } else { (&good, &good_table) })
+                            .collect();
+                        // unused lanes repeat the first signature of a group
+                        let unused = (count - position).min(LANES)..LANES;
+                        let is_spoiled = |at: usize| {
+                            at / (2 * LANES) == position / (2 * LANES)
+                                && (at % LANES == position % LANES
+                                    || position % LANES == 0 && unused.contains(&(at % LANES)))
+                        };
+                        let expected: Vec<bool> = (0..count).map(|at| !is_spoiled(at)).collect();
+                        assert_eq!(verify(&pairs), expected, "{layers:?}, {position} of {count}");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn random_numbers_are_not_verified() {
         if !is_supported() {
