@@ -15,9 +15,9 @@ ENGINES = ["ibft2", "qbft", "clique"]
 KILLS = 6
 
 
-def recording_network(path: Path, engine: str) -> TestNetwork:
+def recording_network(path: Path, engine: str, timeout_s: int = 1) -> TestNetwork:
     launchers = {index: recording_command(path / f"signed{index}") for index in range(4)}
-    return TestNetwork(path, engine, 4, timeout_s=1, launchers=launchers)
+    return TestNetwork(path, engine, 4, timeout_s=timeout_s, launchers=launchers)
 
 
 def test_contradictions_are_found() -> None:
@@ -53,7 +53,8 @@ def test_a_validator_with_an_empty_disk_signs_nothing_below_its_network(tmp_path
     # erase the database of the signer of block 1
     wiped = 1 if engine == "clique" else 0
     rest, file = [index for index in range(4) if index != wiped], tmp_path / f"signed{wiped}"
-    with recording_network(tmp_path, engine) as network:
+    # a validator waits at most one timeout for the blocks that its peers announce, and a busy machine may need a second
+    with recording_network(tmp_path, engine, timeout_s=4) as network:
         network.wait(lambda: min(network.heights()) >= 4, 60, "the fourth block")
         network.kill(wiped)
         network.wipe(wiped)
