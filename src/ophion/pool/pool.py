@@ -226,10 +226,9 @@ class TxPool:
 
     def those_left(self, items: Sequence[PooledTransaction]) -> list[PooledTransaction]:
         """Return those of some transactions that are still in the pool."""
-        by_hash = self._queue.by_hash
-        if by_hash.keys().isdisjoint([item.hash for item in items]):
+        if self.has_none([item.hash for item in items]):
             return []
-        return [item for item in items if item.hash in by_hash]
+        return [item for item in items if item.hash in self._queue.by_hash]
 
     def network_form(self, item: PooledTransaction) -> bytes | None:
         """Return a transaction as peers send it, with its blobs. None if the blob store has evicted the blobs."""

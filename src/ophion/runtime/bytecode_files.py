@@ -28,7 +28,7 @@ _standard_get_code: Final = SourceFileLoader.get_code
 
 
 def read_bytecode_directly() -> None:
-    """Find and load all modules that are imported from now on in this way."""
+    """Use the finder and the function `get_code` of this module for all imports from now on."""
     SourceFileLoader.get_code = get_code  # type: ignore[assignment,method-assign]
     # finders before the one of the standard library, such as those of tools, keep their place
     if PathFinder in sys.meta_path:

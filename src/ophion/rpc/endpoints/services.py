@@ -217,7 +217,7 @@ def method_table(
         from ophion.rpc.services.fork_requests import forkable
 
         table = forkable(table, context)
-        if context.dev.identity.preset is not None:
+        if context.has_preset:
             # lazy import: only nodes with a preset refuse what Anvil refuses
             from ophion.rpc.presets.anvil_refusals import with_refusals
 
@@ -227,7 +227,7 @@ def method_table(
             from ophion.rpc.presets.anvil_forms import accept_anvil_forms
 
             table = accept_anvil_forms(table)
-        if context.dev.identity.preset == "hardhat":
+        if context.is_hardhat:
             # lazy import: only nodes with this preset answer in the forms of Hardhat's node
             from ophion.rpc.presets.hardhat_forms import like_hardhat
 

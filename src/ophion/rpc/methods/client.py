@@ -51,7 +51,7 @@ def listening(ctx: RpcContext) -> Boolean:
 
     Programs ask this to check their connection (`isListening` of web3.js). Anvil and Hardhat's node answer true.
     """
-    if ctx.dev is not None and ctx.dev.identity.preset is not None:
+    if ctx.has_preset:
         return True
     return ctx.peers is not None and ctx.peers.is_listening
 

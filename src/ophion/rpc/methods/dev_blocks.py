@@ -45,7 +45,7 @@ async def mine_one(ctx: RpcContext, options: AnyParam | None = None) -> Text:
     await _mine_at(dev_of(ctx), first)
     if others:
         await dev_of(ctx).mine(len(others))
-    return "0" if dev_of(ctx).identity.preset == "hardhat" else "0x0"
+    return "0" if ctx.is_hardhat else "0x0"
 
 
 @cheat_code("evm_mine_detailed", "anvil_mine_detailed")
@@ -83,11 +83,10 @@ async def mine(ctx: RpcContext, count: NumberParam | None = None, interval: Numb
     if count > _MAX_BLOCKS:
         raise invalid_params(f"blocks: at most {_MAX_BLOCKS} are expected")
     dev = dev_of(ctx)
-    is_hardhat = dev.identity.preset == "hardhat"
-    if is_hardhat and interval is None:
+    if ctx.is_hardhat and interval is None:
         interval = 1
     if count:
-        await dev.mine(count, None if interval is None else check_time(interval), is_first_normal=is_hardhat)
+        await dev.mine(count, None if interval is None else check_time(interval), is_first_normal=ctx.is_hardhat)
 
 
 @cheat_code("anvil_getAutomine", "hardhat_getAutomine")
@@ -106,11 +105,10 @@ def set_automine(ctx: RpcContext, is_on: FlagParam) -> Nothing:
 def set_interval_mining(ctx: RpcContext, interval: AnyParam) -> Nothing:
     """Mines a block at this interval in seconds (milliseconds with the preset `hardhat`). 0 ends interval mining."""
     dev = dev_of(ctx)
-    is_hardhat = dev.identity.preset == "hardhat"
     if isinstance(interval, list) and len(interval) == 2:
         interval = interval[0]
-    seconds = check_time(decode_number(interval)) / (1000 if is_hardhat else 1)
-    if is_hardhat:
+    seconds = check_time(decode_number(interval)) / (1000 if ctx.is_hardhat else 1)
+    if ctx.is_hardhat:
         dev.sealer.set_mode(dev.sealer.is_automatic, seconds)
     else:
         dev.set_interval(seconds)

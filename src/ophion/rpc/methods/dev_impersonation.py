@@ -17,7 +17,7 @@ def impersonate(ctx: RpcContext, address: AddressParam) -> Json:
     """Accepts transactions of an account without its signature."""
     dev = dev_of(ctx)
     dev.impersonated.add(address)
-    return True if dev.identity.preset == "hardhat" else None
+    return True if ctx.is_hardhat else None
 
 
 @cheat_code("anvil_stopImpersonatingAccount", "hardhat_stopImpersonatingAccount")
@@ -26,7 +26,7 @@ def stop_impersonating(ctx: RpcContext, address: AddressParam) -> Json:
     dev = dev_of(ctx)
     was_there = address in dev.impersonated
     dev.impersonated.discard(address)
-    return was_there if dev.identity.preset == "hardhat" else None
+    return was_there if ctx.is_hardhat else None
 
 
 @cheat_code("anvil_autoImpersonateAccount", "hardhat_autoImpersonateAccount")

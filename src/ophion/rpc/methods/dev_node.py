@@ -71,7 +71,7 @@ def hardhat_metadata(ctx: RpcContext) -> Json:
     When a node offers this method, hardhat-ethers sends every transaction with a fixed gas limit, and expects an error
     if the transaction fails (see `eth_sendTransaction`).
     """
-    if dev_of(ctx).identity.preset is None:
+    if not ctx.has_preset:
         raise RpcError(_METHOD_NOT_FOUND_CODE, "Method not found")
     dev_of(ctx).serves_hardhat = True
     return metadata(ctx)

@@ -55,7 +55,7 @@ async def set_nonce(ctx: RpcContext, address: AddressParam, nonce: NumberParam) 
         raise invalid_params("nonce: not within 64 bits")
     dev = dev_of(ctx)
     existing = dev.queries.head_state.nonce(address)
-    if dev.identity.preset == "hardhat" and nonce < existing:
+    if ctx.is_hardhat and nonce < existing:
         raise RpcError(
             SERVER_ERROR_CODE, f"New nonce ({nonce}) must not be smaller than the existing nonce ({existing})"
         )

@@ -28,7 +28,7 @@ def increase_time(ctx: RpcContext, seconds: AnyParam) -> Json:
         -check_time(decode_number(-seconds)) if is_negative else check_time(decode_number(seconds))
     )
     dev.announce()
-    return str(total) if dev.identity.preset == "hardhat" else total
+    return str(total) if ctx.is_hardhat else total
 
 
 @cheat_code("evm_setNextBlockTimestamp", "anvil_setNextBlockTimestamp")
@@ -36,10 +36,10 @@ def set_next_timestamp(ctx: RpcContext, timestamp: NumberParam) -> Json:
     """Sets the timestamp of the next block. The timestamps of later blocks continue from this time."""
     dev = dev_of(ctx)
     try:
-        dev.set_next_timestamp(check_time(timestamp), allow_equal=dev.identity.preset != "hardhat")
+        dev.set_next_timestamp(check_time(timestamp), allow_equal=not ctx.is_hardhat)
     except TimestampTooLow as error:
         raise too_low(dev, error) from None
-    return str(timestamp) if dev.identity.preset == "hardhat" else None
+    return str(timestamp) if ctx.is_hardhat else None
 
 
 @cheat_code("evm_setTime", "anvil_setTime")

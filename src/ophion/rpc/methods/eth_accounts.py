@@ -84,8 +84,7 @@ async def send_transaction(ctx: RpcContext, transaction: UnreadRequestParam | No
 def _with_sender(ctx: RpcContext, request: TransactionRequest) -> TransactionRequest:
     """Return the request with a sender: with a preset, the first account is the default."""
     assert ctx.accounts is not None
-    has_preset = ctx.dev is not None and ctx.dev.identity.preset is not None
-    if request.call.sender is None and ctx.accounts.addresses and has_preset:
+    if request.call.sender is None and ctx.accounts.addresses and ctx.has_preset:
         return replace(request, call=dataclasses.replace(request.call, sender=ctx.accounts.addresses[0]))
     return request
 

@@ -252,7 +252,7 @@ def _canonical(ctx: RpcContext, number: int) -> TracedBlock:
 
 async def _replayed(ctx: RpcContext, start: Callable[[], TraceStream]) -> TraceResult | None:
     """Return the result of a replay. With a preset of the development node, the steps of `vmTrace` have names."""
-    if ctx.dev is None or ctx.dev.identity.preset is None:
+    if not ctx.has_preset:
         return await streamed(ctx, start)
     text = await whole_trace(ctx, start)
     if text is None or b'"ops":[' not in text:

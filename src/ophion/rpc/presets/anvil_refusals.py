@@ -92,12 +92,11 @@ def with_refusals(table: MethodTable, ctx: RpcContext) -> MethodTable:
 
 
 def _wrapped(name: str, bound: BoundMethod, ctx: RpcContext) -> BoundMethod:
-    is_anvil = ctx.dev is not None and ctx.dev.identity.preset == "anvil"
     if name in _STATES or name in _OTHER_STATES:
         bound = _with_known_block(bound, ctx, _STATES.get(name) or _OTHER_STATES[name], is_null_unknown=name in _STATES)
-    elif is_anvil and name in _ANVIL_BLOCKS:
+    elif ctx.is_anvil and name in _ANVIL_BLOCKS:
         bound = _with_known_block(bound, ctx, 0 if _ANVIL_BLOCKS[name] else None, is_null_unknown=True)
-    checks = [check for check in (_address_check(name), _range_check(name, ctx) if is_anvil else None) if check]
+    checks = [check for check in (_address_check(name), _range_check(name, ctx) if ctx.is_anvil else None) if check]
     if not checks:
         return bound
     invoke, decode = bound.invoke, bound.decode
@@ -158,7 +157,7 @@ def _with_known_block(bound: BoundMethod, ctx: RpcContext, place: int | None, is
 def _unknown_block(ctx: RpcContext, block: Any) -> RpcError:
     """Return the preset's error for an unknown block. `block` is the parameter, before or after it was decoded."""
     head, named = ctx.queries.head_number, _named(block)
-    if ctx.dev is not None and ctx.dev.identity.preset == "hardhat":
+    if ctx.is_hardhat:
         return RpcError(_HARDHAT_INVALID, f"Received invalid block tag {named}. Latest block number is {head}")
     if isinstance(named, int) and named > head:
         return RpcError(_INVALID, f"BlockOutOfRangeError: block height is {head} but requested was {named}")

@@ -102,8 +102,10 @@ def run_call(
 
 
 def _request(ctx: RpcContext, requested: Call, gas: int, is_sent: bool = False) -> CallRequest:
-    """Return a call in the form of the extension. As in Anvil and in Hardhat's node, calls on a node with a preset may
-    offer any price. As in Hardhat's node, the balance of the sender limits only what `is_sent`.
+    """Return a call in the form that the Rust extension executes. `is_sent` says that a transaction follows.
+
+    With a preset, a call may offer any gas price, as in Anvil and Hardhat's node. With the preset `hardhat`, the
+    balance of the sender limits a call only if a transaction follows.
     """
     return requested.request(gas, strict=is_sent or not ctx.is_hardhat, checks_base_fee=not ctx.has_preset)
 

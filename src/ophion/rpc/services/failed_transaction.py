@@ -28,8 +28,8 @@ _TOP_CALL: Final = TraceKind.calls(only_top_call=True)
 
 def is_reported(ctx: RpcContext, gas: int) -> bool:
     """Return whether the sender of a transaction with this gas limit expects an error for a failed transaction."""
-    if ctx.dev is None or ctx.dev.identity.preset != "anvil":
-        return ctx.dev is not None and ctx.dev.identity.preset == "hardhat"
+    if ctx.dev is None or not ctx.is_anvil:
+        return ctx.is_hardhat
     return gas == HARDHAT_GAS or (gas == OLDER_HARDHAT_GAS and ctx.dev.serves_hardhat)
 
 

@@ -22,7 +22,8 @@ ADDRESS = "0x" + "11" * 20
 
 def context(preset: str, fork: object | None = None) -> RpcContext:
     dev = SimpleNamespace(identity=SimpleNamespace(preset=preset), fork=fork)
-    return cast(RpcContext, SimpleNamespace(queries=SimpleNamespace(head_number=6), dev=dev))
+    presets = {"is_anvil": preset == "anvil", "is_hardhat": preset == "hardhat"}
+    return cast(RpcContext, SimpleNamespace(queries=SimpleNamespace(head_number=6), dev=dev, **presets))
 
 
 def asked(name: str, params: list[Any], result: Any = "0x0", preset: str = "anvil") -> Any:
